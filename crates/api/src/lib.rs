@@ -1,0 +1,7 @@
+//! What a Kubernetes object is.
+//!
+//! This crate is the vocabulary of the house; it does no I/O.
+
+pub mod value;
+
+pub use value::{Map, Path, Text, Value};

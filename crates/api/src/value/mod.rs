@@ -1,0 +1,168 @@
+//! The tree that every object is while the server works on it.
+//!
+//! A [`Value`] is JSON as Kubernetes means it: numbers are 64-bit integers or floats, the members of an object are
+//! unique and kept in the order of their names (so that equal objects are equal bytes), and a value whose content is
+//! nobody's business (`RawExtension`, `FieldsV1`, a CRD's defaults) keeps the very text it came in.
+//! Trees are made by the codecs (`crate::codec`) and walked with a catalogue type in hand; nothing here knows types.
+
+mod map;
+mod path;
+mod raw;
+
+pub use map::Map;
+pub use path::Path;
+pub use raw::RawJson;
+
+/// A string that costs no allocation up to 24 bytes, nor when it is a literal of the program.
+pub type Text = compact_str::CompactString;
+
+/// One JSON value.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub enum Value {
+    #[default]
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    String(Text),
+    /// The JSON text of a value that only its owner looks into.
+    Raw(RawJson),
+    Array(Vec<Value>),
+    Object(Map),
+}
+
+impl Value {
+    /// A string value.
+    pub fn string(text: impl AsRef<str>) -> Value {
+        Value::String(Text::new(text))
+    }
+
+    /// `{}`.
+    pub fn object() -> Value {
+        Value::Object(Map::new())
+    }
+
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Value::Bool(flag) => Some(*flag),
+            _ => None,
+        }
+    }
+
+    /// The value as an integer, if it is written as one.
+    pub fn as_int(&self) -> Option<i64> {
+        match self {
+            Value::Int(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    pub fn as_array(&self) -> Option<&[Value]> {
+        match self {
+            Value::Array(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    pub fn as_array_mut(&mut self) -> Option<&mut Vec<Value>> {
+        match self {
+            Value::Array(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    pub fn as_object(&self) -> Option<&Map> {
+        match self {
+            Value::Object(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    pub fn as_object_mut(&mut self) -> Option<&mut Map> {
+        match self {
+            Value::Object(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    /// The member `name`, if this is an object that has it.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.as_object()?.get(name)
+    }
+
+    /// The value below this one at a path of member names.
+    pub fn at(&self, path: &[&str]) -> Option<&Value> {
+        path.iter().try_fold(self, |value, name| value.get(name))
+    }
+
+    /// Takes the value out and leaves null.
+    pub fn take(&mut self) -> Value {
+        std::mem::take(self)
+    }
+
+    /// What JSON calls this: for messages.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Value::Null => "null",
+            Value::Bool(_) => "bool",
+            Value::Int(_) | Value::Float(_) => "number",
+            Value::String(_) => "string",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+            Value::Raw(raw) => raw.type_name(),
+        }
+    }
+}
+
+impl From<bool> for Value {
+    fn from(flag: bool) -> Value {
+        Value::Bool(flag)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Value {
+        Value::Int(number)
+    }
+}
+
+impl From<i32> for Value {
+    fn from(number: i32) -> Value {
+        Value::Int(i64::from(number))
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::string(text)
+    }
+}
+
+impl From<Text> for Value {
+    fn from(text: Text) -> Value {
+        Value::String(text)
+    }
+}
+
+impl From<Map> for Value {
+    fn from(map: Map) -> Value {
+        Value::Object(map)
+    }
+}
+
+impl From<Vec<Value>> for Value {
+    fn from(items: Vec<Value>) -> Value {
+        Value::Array(items)
+    }
+}
