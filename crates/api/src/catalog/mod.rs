@@ -1,0 +1,108 @@
+//! The catalogue: every kind, type and field of the API, as data.
+//!
+//! The text in `catalog/` (format: `catalog/README.md`) is compiled into static tables ([`BUILTIN`]). A custom resource
+//! is a [`Page`] of the same form, made at run time. Whoever walks an object holds a [`Node`]: a page and the shape
+//! of the value at hand. Looking up a kind, a resource or a field allocates nothing.
+
+mod builtin;
+mod model;
+mod node;
+mod resource;
+
+pub use builtin::{BUILTIN, gate, gates, groups};
+pub use model::{
+    Extra, Field, Item, ItemId, Kind, ListType, MapType, Patch, Presence, RawKind, Shape, Span, Type, TypeId, Union,
+    Wire,
+};
+pub use node::{FieldRef, Node, Struct};
+pub(crate) use model::WireTo;
+pub use resource::{Column, Compared, Gate, Group, Resource, Selectable, Stage, Storage, Subresource};
+
+use std::borrow::Cow;
+
+use crate::Text;
+
+/// A set of kinds with the types they are made of.
+#[derive(Clone, Debug)]
+pub struct Page {
+    pub(crate) types: Cow<'static, [Type]>,
+    pub(crate) fields: Cow<'static, [Field]>,
+    pub(crate) wires: Cow<'static, [Wire]>,
+    pub(crate) items: Cow<'static, [Item]>,
+    pub(crate) extras: Cow<'static, [Extra]>,
+    pub(crate) unions: Cow<'static, [Union]>,
+    /// In order of group, version and name.
+    pub(crate) kinds: Cow<'static, [Kind]>,
+    /// In order of group, version and plural name.
+    pub(crate) resources: Cow<'static, [Resource]>,
+}
+
+impl Page {
+    pub fn kinds(&self) -> &[Kind] {
+        &self.kinds
+    }
+
+    pub fn resources(&self) -> &[Resource] {
+        &self.resources
+    }
+
+    /// The kind of that name.
+    pub fn kind(&self, group: &str, version: &str, name: &str) -> Option<&Kind> {
+        let wanted = (group, version, name);
+        let order = |kind: &Kind| (kind.group.as_str(), kind.version.as_str(), kind.name.as_str()).cmp(&wanted);
+        self.kinds.binary_search_by(order).ok().map(|place| &self.kinds[place])
+    }
+
+    /// The kind that an object says it is.
+    pub fn kind_of(&self, api_version: &str, kind: &str) -> Option<&Kind> {
+        let (group, version) = split_api_version(api_version);
+        self.kind(group, version, kind)
+    }
+
+    pub fn resource(&self, group: &str, version: &str, plural: &str) -> Option<&Resource> {
+        let wanted = (group, version, plural);
+        let order = |r: &Resource| (r.group.as_str(), r.version.as_str(), r.plural.as_str()).cmp(&wanted);
+        self.resources.binary_search_by(order).ok().map(|place| &self.resources[place])
+    }
+
+    /// The struct at the top of objects of this kind.
+    pub fn root(&self, kind: &Kind) -> Struct<'_> {
+        self.struct_of(kind.type_id)
+    }
+
+    /// A type by its catalogue name, `core.v1.PodSpec`. A search through all of them: for tests and start-up.
+    pub fn type_named(&self, name: &str) -> Option<Struct<'_>> {
+        let place = self.types.iter().position(|declared| declared.name == name)?;
+        Some(self.struct_of(TypeId(u16::try_from(place).ok()?)))
+    }
+
+    /// Every struct of the page.
+    pub fn structs(&self) -> impl Iterator<Item = Struct<'_>> {
+        (0..self.types.len()).map(|place| {
+            self.struct_of(TypeId(u16::try_from(place).expect("a page has fewer than 65,536 types")))
+        })
+    }
+
+    pub fn struct_of(&self, id: TypeId) -> Struct<'_> {
+        Struct { page: self, id, declared: &self.types[usize::from(id.0)] }
+    }
+}
+
+/// Group and version of an `apiVersion`.
+pub fn split_api_version(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}
+
+/// The `apiVersion` of a group and version.
+pub fn api_version(group: &str, version: &str) -> Text {
+    if group.is_empty() {
+        return Text::new(version);
+    }
+    let mut text = Text::new(group);
+    text.push('/');
+    text.push_str(version);
+    text
+}
+
+#[cfg(test)]
+mod tests;

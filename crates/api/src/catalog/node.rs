@@ -1,0 +1,173 @@
+//! Cursors over a page: what a walker of an object holds in its hand.
+
+use super::{Extra, Field, Page, RawKind, Shape, Type, TypeId, Union, WireTo};
+use crate::catalog::model::Span;
+
+/// The shape of one value, with the page it points into.
+#[derive(Clone, Copy, Debug)]
+pub struct Node<'p> {
+    pub page: &'p Page,
+    pub shape: Shape,
+}
+
+impl<'p> Node<'p> {
+    pub fn as_struct(self) -> Option<Struct<'p>> {
+        match self.shape {
+            Shape::Struct(id) => Some(self.page.struct_of(id)),
+            _ => None,
+        }
+    }
+
+    /// What the elements of this list or the values of this map are.
+    pub fn item(self) -> Option<Node<'p>> {
+        match self.shape {
+            Shape::List(item) | Shape::Map(item) => {
+                Some(Node { page: self.page, shape: self.page.items[usize::from(item.0)].shape })
+            }
+            Shape::Strings => Some(Node { page: self.page, shape: Shape::String }),
+            _ => None,
+        }
+    }
+
+    /// The name of the type in upstream's language: what its decoder's messages call it.
+    pub fn go_type(self) -> String {
+        match self.shape {
+            Shape::String => "string".to_string(),
+            Shape::Bytes => "[]uint8".to_string(),
+            Shape::Bool => "bool".to_string(),
+            Shape::Int32 => "int32".to_string(),
+            Shape::Int64 => "int64".to_string(),
+            Shape::Double => "float64".to_string(),
+            Shape::Raw(RawKind::Any) => "interface {}".to_string(),
+            Shape::Raw(RawKind::RawExtension) => "runtime.RawExtension".to_string(),
+            Shape::Raw(RawKind::FieldsV1) => "v1.FieldsV1".to_string(),
+            Shape::Raw(RawKind::Json) => "v1.JSON".to_string(),
+            Shape::Quantity => "resource.Quantity".to_string(),
+            Shape::Time => "v1.Time".to_string(),
+            Shape::MicroTime => "v1.MicroTime".to_string(),
+            Shape::Duration => "v1.Duration".to_string(),
+            Shape::IntOrString => "intstr.IntOrString".to_string(),
+            Shape::Strings => "[]string".to_string(),
+            Shape::SchemaOrArray(_) => "v1.JSONSchemaPropsOrArray".to_string(),
+            Shape::SchemaOrBool(_) => "v1.JSONSchemaPropsOrBool".to_string(),
+            Shape::SchemaOrStrings(_) => "v1.JSONSchemaPropsOrStringArray".to_string(),
+            Shape::Struct(id) => self.page.struct_of(id).go_type(),
+            Shape::List(_) => format!("[]{}", self.item().map(Node::go_type).unwrap_or_default()),
+            Shape::Map(_) => format!("map[string]{}", self.item().map(Node::go_type).unwrap_or_default()),
+        }
+    }
+}
+
+/// A struct of a page.
+#[derive(Clone, Copy, Debug)]
+pub struct Struct<'p> {
+    pub page: &'p Page,
+    pub id: TypeId,
+    pub declared: &'p Type,
+}
+
+impl<'p> Struct<'p> {
+    pub fn node(self) -> Node<'p> {
+        Node { page: self.page, shape: Shape::Struct(self.id) }
+    }
+
+    /// Its fields, in order of their JSON names.
+    pub fn fields(self) -> &'p [Field] {
+        self.declared.fields.of(&self.page.fields)
+    }
+
+    pub fn field(self, name: &str) -> Option<FieldRef<'p>> {
+        self.position(name).map(|place| self.at(place))
+    }
+
+    pub fn unions(self) -> &'p [Union] {
+        self.declared.unions.of(&self.page.unions)
+    }
+
+    /// Every field with its facts.
+    pub fn iter(self) -> impl Iterator<Item = FieldRef<'p>> {
+        self.fields().iter().map(move |field| FieldRef { page: self.page, field })
+    }
+
+    /// Place of a field in [`Struct::fields`].
+    pub(crate) fn position(self, name: &str) -> Option<usize> {
+        self.fields().binary_search_by(|field| field.name.as_str().cmp(name)).ok()
+    }
+
+    /// As [`Struct::position`], trying first the place where a reader that goes in order expects it.
+    pub(crate) fn position_near(self, name: &str, expected: usize) -> Option<usize> {
+        let fields = self.fields();
+        if fields.get(expected).is_some_and(|field| field.name == name) {
+            return Some(expected);
+        }
+        self.position(name)
+    }
+
+    pub(crate) fn at(self, place: usize) -> FieldRef<'p> {
+        FieldRef { page: self.page, field: &self.fields()[place] }
+    }
+
+    pub(crate) fn wires(self) -> Span {
+        self.declared.wires
+    }
+
+    /// Protobuf field number of a field: a path through inlined messages. Empty: it has none.
+    pub fn tag(self, name: &str) -> Vec<u16> {
+        let Some(place) = self.position(name) else { return Vec::new() };
+        let mut path = Vec::new();
+        self.find_tag(self.wires(), place, &mut path);
+        path
+    }
+
+    fn find_tag(self, wires: Span, place: usize, path: &mut Vec<u16>) -> bool {
+        for wire in wires.of(&self.page.wires) {
+            path.push(wire.tag);
+            let found = match wire.to {
+                WireTo::Field(field) => usize::from(field) == place,
+                WireTo::Inline(below) => self.find_tag(below, place, path),
+            };
+            if found {
+                return true;
+            }
+            path.pop();
+        }
+        false
+    }
+
+    /// `PodSpec`.
+    pub fn short_name(self) -> &'p str {
+        self.declared.name.rsplit('.').next().unwrap_or_default()
+    }
+
+    /// `v1.PodSpec`: package and name as upstream's messages have it.
+    pub fn go_type(self) -> String {
+        let mut parts = self.declared.name.rsplit('.');
+        let name = parts.next().unwrap_or_default();
+        match parts.next() {
+            Some(package) => format!("{package}.{name}"),
+            None => name.to_string(),
+        }
+    }
+}
+
+/// A field with all its facts at hand.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldRef<'p> {
+    pub page: &'p Page,
+    pub field: &'p Field,
+}
+
+impl<'p> FieldRef<'p> {
+    pub fn name(self) -> &'p str {
+        &self.field.name
+    }
+
+    pub fn node(self) -> Node<'p> {
+        Node { page: self.page, shape: self.field.shape }
+    }
+
+    /// List type, patch strategy, default, enum, gates.
+    pub fn extra(self) -> &'p Extra {
+        &self.page.extras[usize::from(self.field.extra)]
+    }
+}

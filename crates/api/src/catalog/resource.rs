@@ -1,0 +1,114 @@
+//! What a resource is to clients: its names, verbs, subresources, and how it is kept.
+
+use std::borrow::Cow;
+
+use crate::Text;
+
+/// A resource of one group-version, as discovery shows it.
+#[derive(Clone, Debug)]
+pub struct Resource {
+    pub group: Text,
+    pub version: Text,
+    /// The name in paths: `deployments`.
+    pub plural: Text,
+    pub singular: Text,
+    pub kind: Text,
+    pub short_names: Cow<'static, [Text]>,
+    pub categories: Cow<'static, [Text]>,
+    pub namespaced: bool,
+    pub verbs: Cow<'static, [Text]>,
+    pub subresources: Cow<'static, [Subresource]>,
+    /// Absent: answered without being kept (reviews, bindings).
+    pub storage: Option<Storage>,
+    pub selectable: Cow<'static, [Selectable]>,
+    pub columns: Cow<'static, [Column]>,
+    /// Defaults that hold for this kind only, though its types are shared: path and JSON.
+    pub defaults: Cow<'static, [(Text, Text)]>,
+    /// `metadata.generation` starts at 1 and counts changes of the spec.
+    pub has_generation: bool,
+    /// PUT of an absent object creates it.
+    pub create_on_update: bool,
+    /// PUT without `resourceVersion` is refused.
+    pub needs_version: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Subresource {
+    pub name: Text,
+    /// Group and version of the kind where they are not the resource's own.
+    pub group: Text,
+    pub version: Text,
+    pub kind: Text,
+    pub verbs: Cow<'static, [Text]>,
+}
+
+/// How a resource is kept.
+#[derive(Clone, Debug)]
+pub struct Storage {
+    /// Group and version of the kind that is written.
+    pub group: Text,
+    pub version: Text,
+    /// Its place below `/registry/`.
+    pub prefix: Text,
+    /// Kept as JSON even where others are protobuf.
+    pub json: bool,
+    pub hash: Text,
+    /// Whether discovery shows the hash.
+    pub hash_published: bool,
+}
+
+/// A field that a field selector may name.
+#[derive(Clone, Debug)]
+pub struct Selectable {
+    pub name: Text,
+    pub compared: Compared,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Compared {
+    /// With the object's field of that name.
+    Itself,
+    /// With another field of the stored object.
+    With(Text),
+    /// With nothing: only the empty value matches.
+    Never,
+}
+
+/// A column of the Table rendering.
+#[derive(Clone, Debug)]
+pub struct Column {
+    pub name: Text,
+    pub data_type: Text,
+    pub format: Text,
+    /// Shown only with `-o wide`.
+    pub wide: bool,
+}
+
+/// A feature gate and its state in v1.36.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    pub name: Text,
+    pub stage: Stage,
+    pub default: bool,
+    /// Its value cannot be changed.
+    pub locked: bool,
+    /// Components that ask for it.
+    pub used_by: Cow<'static, [Text]>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    Alpha,
+    Beta,
+    Ga,
+    Deprecated,
+}
+
+/// An API group that is served by default.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Empty: the core group.
+    pub name: Text,
+    /// The preferred one first.
+    pub versions: Cow<'static, [Text]>,
+}
