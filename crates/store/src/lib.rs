@@ -1,0 +1,27 @@
+//! The store: revisioned, durable, ordered. It knows bytes and revisions, and nothing of Kubernetes.
+//!
+//! [`Store`] is the one face: etcd's semantics as a trait. Two engines stand behind it. The *embedded* one keeps
+//! live values in memory and everything on disk in an append-only log; it is the default. The *etcd* one speaks to
+//! a cluster. What is written enters through [`Store::txn`] (or one of its shorthands [`Store::create`],
+//! [`Store::replace`], [`Store::remove`]), gets a [`Revision`], and comes out again through [`Store::range`] and
+//! [`Store::watch`]. Values are shared [`bytes::Bytes`]: whoever reads one holds the bytes the store holds.
+//!
+//! `contract` (feature `testing`) is what every engine must pass.
+
+mod error;
+mod key;
+mod lease;
+mod range;
+mod revision;
+mod store;
+mod txn;
+mod watch;
+
+pub use error::{InvalidRequest, StoreError, SwapError, Unavailable};
+pub use key::{End, KeyRange, KeyValue};
+pub use lease::{LeaseId, LeaseStatus};
+pub use range::{Content, RangeAnswer, RangeRequest};
+pub use revision::Revision;
+pub use store::{Store, StoreStatus};
+pub use txn::{Compare, Delete, Op, OpAnswer, Put, PutLease, PutValue, Relation, Target, Txn, TxnAnswer};
+pub use watch::{Event, EventKind, Watch, WatchItem, WatchRequest, WatchSource};
