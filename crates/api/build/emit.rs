@@ -116,8 +116,11 @@ impl Tables {
         for (discriminator, members) in &declared.unions {
             let members: Vec<String> =
                 members.iter().map(|(member, value)| format!("(t({member:?}), t({value:?}))")).collect();
-            let discriminator =
-                if discriminator.is_empty() { "None".to_string() } else { format!("Some(t({discriminator:?}))") };
+            let discriminator = if discriminator.is_empty() {
+                "None".to_string()
+            } else {
+                format!("Some(t({discriminator:?}))")
+            };
             self.unions.push(format!(
                 "Union {{ discriminator: {discriminator}, members: Cow::Borrowed(&[{}]) }}",
                 members.join(", ")
@@ -186,7 +189,9 @@ impl Tables {
             ("int-or-string", _) => "Shape::IntOrString".to_string(),
             ("strings", _) => "Shape::Strings".to_string(),
             // Audit records show a stored object in its envelope; JSON has the object itself.
-            ("raw", "runtime.RawExtension") | ("envelope", _) => "Shape::Raw(RawKind::RawExtension)".to_string(),
+            ("raw", "runtime.RawExtension") | ("envelope", _) => {
+                "Shape::Raw(RawKind::RawExtension)".to_string()
+            }
             ("raw", "meta.v1.FieldsV1") => "Shape::Raw(RawKind::FieldsV1)".to_string(),
             ("raw", _) => "Shape::Raw(RawKind::Json)".to_string(),
             ("schema-or-array", _) => format!("Shape::SchemaOrArray(TypeId({}))", schema()),

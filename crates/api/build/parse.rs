@@ -190,7 +190,8 @@ fn resource_line(resource: &mut Resource, word: &str, rest: &str) -> Result<(), 
         }
         "rules" => resource.rules = words(rest),
         "subresource" => {
-            let (what, verbs) = rest.split_once(" : ").ok_or("expected: subresource NAME [GV] KIND : VERBS")?;
+            let (what, verbs) =
+                rest.split_once(" : ").ok_or("expected: subresource NAME [GV] KIND : VERBS")?;
             let (name, group_version, kind) = match words(what).as_slice() {
                 [name, kind] => (name.clone(), String::new(), kind.clone()),
                 [name, group_version, kind] => (name.clone(), group_version.clone(), kind.clone()),
@@ -198,7 +199,9 @@ fn resource_line(resource: &mut Resource, word: &str, rest: &str) -> Result<(), 
             };
             resource.subresources.push(Subresource { name, group_version, kind, verbs: words(verbs) });
         }
-        "column" => resource.columns.push(column(rest).ok_or("expected: column \"NAME\" TYPE [format=F] [wide]")?),
+        "column" => {
+            resource.columns.push(column(rest).ok_or("expected: column \"NAME\" TYPE [format=F] [wide]")?)
+        }
         "default" => {
             let (path, json) = rest.split_once(" = ").ok_or("expected: default PATH = JSON")?;
             resource.defaults.push((path.to_string(), json.to_string()));
@@ -225,10 +228,10 @@ fn column(rest: &str) -> Option<Column> {
 
 fn type_line(into: &mut Type, word: &str, rest: &str) -> Result<(), &'static str> {
     if word == "union" {
-        let (discriminator, members) = rest.split_once(": ").ok_or("expected: union FIELD: MEMBER=VALUE …")?;
-        let pair = |word: &str| {
-            word.split_once('=').map(|(member, value)| (member.to_string(), value.to_string()))
-        };
+        let (discriminator, members) =
+            rest.split_once(": ").ok_or("expected: union FIELD: MEMBER=VALUE …")?;
+        let pair =
+            |word: &str| word.split_once('=').map(|(member, value)| (member.to_string(), value.to_string()));
         let members = members.split_whitespace().map(pair).collect::<Option<Vec<_>>>();
         let members = members.ok_or("expected MEMBER=VALUE")?;
         into.unions.push((discriminator.trim_matches('-').to_string(), members));
@@ -294,7 +297,11 @@ pub(crate) fn gates(text: &str) -> Vec<Gate> {
             stage: stage.clone(),
             on: on == "on",
             locked: locked == "locked",
-            used_by: if used_by == "-" { Vec::new() } else { used_by.split(',').map(str::to_string).collect() },
+            used_by: if used_by == "-" {
+                Vec::new()
+            } else {
+                used_by.split(',').map(str::to_string).collect()
+            },
         },
         _ => panic!("gates.txt: expected NAME STAGE on|off locked|- USERS: {line:?}"),
     })
@@ -305,7 +312,10 @@ pub(crate) fn groups(text: &str) -> Vec<Group> {
     let rows = text.lines().filter(|line| !line.starts_with('#'));
     rows.map(|line| {
         let (name, versions) = cut(line);
-        Group { name: if name == "core" { String::new() } else { name.to_string() }, versions: words(versions) }
+        Group {
+            name: if name == "core" { String::new() } else { name.to_string() },
+            versions: words(versions),
+        }
     })
     .collect()
 }

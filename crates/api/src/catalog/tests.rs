@@ -9,7 +9,7 @@ fn a_field_carries_its_facts() {
     let containers = pod_spec().field("containers").unwrap();
     assert!(containers.field.presence.required());
     assert!(!containers.field.presence.pointer());
-    assert_eq!(containers.extra().list, Some(ListType::Map(Cow::Borrowed(&[Text::const_new("name")]))));
+    assert_eq!(containers.extra().list, Some(ListType::Map(vec![Text::const_new("name")].into())));
     assert_eq!(containers.extra().patch.merge_key.as_deref(), Some("name"));
     assert_eq!(containers.node().go_type(), "[]v1.Container");
     assert_eq!(pod_spec().tag("containers"), [2]);

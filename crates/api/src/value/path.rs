@@ -28,23 +28,23 @@ impl<'a> Path<'a> {
     pub fn key(&'a self, key: &'a str) -> Path<'a> {
         Path::Key(self, key)
     }
+
+    /// The steps from the root to here.
+    pub(crate) fn links(&self) -> Vec<&Path<'a>> {
+        let mut links = Vec::new();
+        let mut at = self;
+        while let Path::Field(up, _) | Path::Index(up, _) | Path::Key(up, _) = at {
+            links.push(at);
+            at = up;
+        }
+        links.reverse();
+        links
+    }
 }
 
 impl fmt::Display for Path<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Depth is bounded by the decoders' nesting limit, but that limit is 10,000: no recursion here.
-        let mut links = Vec::new();
-        let mut at = self;
-        loop {
-            match at {
-                Path::Root => break,
-                Path::Field(up, _) | Path::Index(up, _) | Path::Key(up, _) => {
-                    links.push(at);
-                    at = up;
-                }
-            }
-        }
-        for (place, link) in links.iter().rev().enumerate() {
+        for (place, link) in self.links().into_iter().enumerate() {
             match link {
                 Path::Field(_, name) if place == 0 => write!(out, "{name}")?,
                 Path::Field(_, name) => write!(out, ".{name}")?,

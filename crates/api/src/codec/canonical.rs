@@ -1,0 +1,152 @@
+//! A tree as upstream would write it.
+//!
+//! Decoders keep what was sent: nulls, explicit zeros, absent structs, `1000m`. Upstream reads into structs and writes
+//! those, so what it answers has a settled form: a value that is empty and may be omitted is gone, a struct that is a
+//! value is there even when empty, a list or map that is always written is `null` when unset, quantities, times and
+//! durations have their canonical text. [`canonicalize`] brings a tree into that form; protobuf decoding yields it
+//! directly. Running it twice changes nothing.
+
+use crate::catalog::{Field, FieldRef, Node, RawKind, Shape, Struct};
+use crate::quantity::Quantity;
+use crate::time::{self, MicroTime, Time};
+use crate::{Map, Value};
+
+/// Brings an object of the given type into the form upstream writes. Expects a tree that was decoded with that type.
+pub fn canonicalize(value: &mut Value, node: Node<'_>) {
+    match node.shape {
+        Shape::Struct(id) => canonicalize_struct(value, node.page.struct_of(id)),
+        Shape::List(_) | Shape::Map(_) | Shape::Strings => {
+            let Some(item) = node.item() else { return };
+            match value {
+                Value::Array(items) => items.iter_mut().for_each(|element| canonicalize_item(element, item)),
+                Value::Object(map) => map.values_mut().for_each(|element| canonicalize_item(element, item)),
+                _ => {}
+            }
+        }
+        Shape::SchemaOrArray(id) | Shape::SchemaOrBool(id) | Shape::SchemaOrStrings(id) => match value {
+            Value::Object(_) => canonicalize_struct(value, node.page.struct_of(id)),
+            Value::Array(items) if matches!(node.shape, Shape::SchemaOrArray(_)) => {
+                let schema = node.page.struct_of(id);
+                items.iter_mut().for_each(|element| canonicalize_struct(element, schema));
+            }
+            _ => {}
+        },
+        Shape::Quantity | Shape::Time | Shape::MicroTime | Shape::Duration => {
+            if let Value::String(text) = value
+                && let Some(canonical) = canonical_text(text, node.shape)
+                && canonical != text.as_str()
+            {
+                *value = Value::string(canonical);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// An element cannot be absent: null is the zero of its type.
+fn canonicalize_item(element: &mut Value, item: Node<'_>) {
+    if element.is_null() {
+        *element = zero(item.shape);
+    }
+    canonicalize(element, item);
+}
+
+fn canonicalize_struct(value: &mut Value, of: Struct<'_>) {
+    if value.is_null() {
+        *value = Value::object();
+    }
+    let Value::Object(map) = value else { return };
+    for field in of.iter() {
+        match map.get_mut(field.name()) {
+            Some(found) if !found.is_null() => canonicalize(found, field.node()),
+            _ => {}
+        }
+        settle(map, field);
+    }
+}
+
+/// Puts the field where it must be, or takes it away where it must not.
+fn settle(map: &mut Map, field: FieldRef<'_>) {
+    let unset = match map.get(field.name()) {
+        None | Some(Value::Null) => true,
+        Some(found) => is_zero_value(found, field.field),
+    };
+    if !unset {
+        return;
+    }
+    match when_unset(field.field) {
+        None => {
+            map.remove(field.name());
+        }
+        // A list that is given and empty stays `[]`; only one that is not there is null.
+        Some(Value::Null) => {
+            map.get_or_insert_with(field.name(), || Value::Null);
+        }
+        Some(mut written) => {
+            canonicalize(&mut written, field.node());
+            map.insert(field.field.name.clone(), written);
+        }
+    }
+}
+
+/// What JSON shows of a field that is not set; `None`: nothing.
+pub(super) fn when_unset(field: &Field) -> Option<Value> {
+    let presence = field.presence;
+    if presence.pointer() || matches!(field.shape, Shape::List(_) | Shape::Map(_) | Shape::Bytes | Shape::Strings) {
+        return if presence.omit_empty() { None } else { Some(Value::Null) };
+    }
+    match field.shape {
+        // A struct that is a value is written, whatever is in it.
+        Shape::Struct(_) => Some(Value::object()),
+        Shape::Time | Shape::MicroTime if presence.omit_zero() => None,
+        Shape::Raw(RawKind::Any) if presence.omit_empty() => None,
+        Shape::Time | Shape::MicroTime => Some(Value::Null),
+        Shape::Raw(_) | Shape::SchemaOrArray(_) | Shape::SchemaOrBool(_) | Shape::SchemaOrStrings(_) => {
+            Some(Value::Null)
+        }
+        Shape::IntOrString | Shape::Quantity | Shape::Duration => Some(zero(field.shape)),
+        _ if presence.omit_empty() => None,
+        _ => Some(zero(field.shape)),
+    }
+}
+
+/// The zero of a type, where it must be written.
+pub(super) fn zero(shape: Shape) -> Value {
+    match shape {
+        Shape::String => Value::string(""),
+        Shape::Bool => Value::Bool(false),
+        Shape::Int32 | Shape::Int64 | Shape::IntOrString => Value::Int(0),
+        Shape::Double => Value::Float(0.0),
+        Shape::Quantity => Value::string("0"),
+        Shape::Duration => Value::string("0s"),
+        Shape::Struct(_) => Value::object(),
+        _ => Value::Null,
+    }
+}
+
+/// Whether a value that is there counts as unset: a zero that is no pointer's.
+fn is_zero_value(value: &Value, field: &Field) -> bool {
+    if field.presence.pointer() {
+        return false;
+    }
+    match (field.shape, value) {
+        (Shape::String | Shape::Bytes, Value::String(text)) => text.is_empty(),
+        (Shape::Bool, Value::Bool(flag)) => !flag,
+        (Shape::Int32 | Shape::Int64, Value::Int(number)) => *number == 0,
+        (Shape::Double, Value::Float(number)) => *number == 0.0,
+        (Shape::List(_) | Shape::Strings, Value::Array(items)) => items.is_empty(),
+        (Shape::Map(_), Value::Object(map)) => map.is_empty(),
+        _ => false,
+    }
+}
+
+/// The text upstream writes for a quantity, time or duration.
+fn canonical_text(text: &str, shape: Shape) -> Option<String> {
+    match shape {
+        Shape::Quantity => text.parse::<Quantity>().ok().map(|quantity| quantity.to_string()),
+        Shape::Time => Time::parse(text).ok().map(|time| time.to_string()),
+        Shape::MicroTime => MicroTime::parse(text).ok().map(|time| time.to_string()),
+        Shape::Duration => time::parse_duration(text).ok().map(|duration| duration.to_string()),
+        _ => None,
+    }
+}

@@ -1,0 +1,332 @@
+//! JSON text to a tree, with the catalogue at hand.
+//!
+//! One pass: while the text is read, the type says what may stand there. A value of another type is an error in
+//! upstream's words (the first one counts, and a syntax error further on outweighs it, because upstream reads the whole
+//! text before it looks at types). Members that the type does not have are left out of the tree and, like members given
+//! twice, reported beside it: whether that refuses the request is the caller's business. Values of raw type keep their
+//! text. Nulls, explicit zeros and absent members stay what they are; `codec::canonical` settles them.
+
+use std::collections::HashSet;
+
+use super::scan::{self, Scanner, SyntaxError, Token};
+use crate::catalog::{Node, RawKind, Shape, Struct};
+use crate::codec::scalar;
+use crate::go_text::Quoted;
+use crate::value::Map;
+use crate::{Path, Text, Value};
+
+/// Deepest nesting of a tree. Text below it is fine where nobody makes a tree of it (raw values).
+pub const MAX_TREE_DEPTH: usize = 500;
+
+/// No more complaints than this are collected: a client that sends more has seen enough.
+const MAX_STRICT_ERRORS: usize = 100;
+
+/// Why a text is no object of its type.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// It is no JSON.
+    #[error("{0}")]
+    Syntax(#[from] SyntaxError),
+    /// A value is of the wrong type.
+    #[error("{0}")]
+    Type(String),
+}
+
+/// A decoded tree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decoded {
+    pub value: Value,
+    /// `unknown field "spec.foo"`, `duplicate field "spec.foo"`: in the order of the text, each once.
+    pub strict: Vec<String>,
+}
+
+/// Decodes a whole text as a value of the given type. Without a type, any JSON is taken as it is.
+pub fn decode(text: &[u8], node: Option<Node<'_>>) -> Result<Decoded, DecodeError> {
+    let mut decoder = Decoder {
+        scanner: Scanner::new(text),
+        depth: 0,
+        lenient: 0,
+        type_error: None,
+        strict: Vec::new(),
+        seen: HashSet::new(),
+    };
+    let place = Place { path: Path::Root, within: None };
+    let value = decoder.value(node, &place)?;
+    decoder.scanner.finish()?;
+    match decoder.type_error {
+        Some(error) => Err(DecodeError::Type(error)),
+        None => Ok(Decoded { value, strict: decoder.strict }),
+    }
+}
+
+/// Where the decoder is: the path, and the innermost struct on it, which messages name.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    path: Path<'a>,
+    within: Option<Struct<'a>>,
+}
+
+struct Decoder<'t> {
+    scanner: Scanner<'t>,
+    depth: usize,
+    /// Above zero: inside a value whose type upstream decodes leniently by itself.
+    lenient: usize,
+    type_error: Option<String>,
+    strict: Vec<String>,
+    seen: HashSet<String>,
+}
+
+impl Decoder<'_> {
+    fn value(&mut self, node: Option<Node<'_>>, place: &Place<'_>) -> Result<Value, SyntaxError> {
+        let Some(node) = node else { return self.untyped(place) };
+        match node.shape {
+            Shape::Raw(RawKind::Any) => self.untyped(place),
+            Shape::Raw(_) => {
+                let raw = self.scanner.raw(self.depth)?;
+                Ok(if raw.as_str() == "null" { Value::Null } else { Value::Raw(raw) })
+            }
+            Shape::SchemaOrArray(id) | Shape::SchemaOrBool(id) | Shape::SchemaOrStrings(id) => {
+                self.lenient += 1;
+                let value = self.schema_or(node, node.page.struct_of(id), place);
+                self.lenient -= 1;
+                value
+            }
+            _ => {
+                let token = self.scanner.value()?;
+                self.typed(token, node, place)
+            }
+        }
+    }
+
+    /// A value of a type that is neither raw nor one of the schema's alternatives.
+    fn typed(&mut self, token: Token<'_>, node: Node<'_>, place: &Place<'_>) -> Result<Value, SyntaxError> {
+        match (node.shape, token) {
+            (_, Token::Null) => Ok(Value::Null),
+            (Shape::Struct(id), Token::Open(b'{')) => self.fields(node.page.struct_of(id), place),
+            (Shape::Map(_), Token::Open(b'{')) => self.members(node.item(), place),
+            (Shape::List(_) | Shape::Strings, Token::Open(b'[')) => self.elements(node.item(), place),
+            (Shape::Quantity, Token::Open(bracket)) => {
+                self.pass(bracket)?;
+                Ok(self.refuse_with(scalar::NOT_A_QUANTITY.to_string()))
+            }
+            (_, Token::Open(bracket)) => {
+                self.pass(bracket)?;
+                let found = if bracket == b'{' { "object" } else { "array" };
+                Ok(self.refuse(found, node, place))
+            }
+            (_, Token::Bool(flag)) => Ok(match scalar::from_bool(flag, node.shape) {
+                Some(result) => self.judged(result, node, place),
+                None => self.refuse("bool", node, place),
+            }),
+            (_, Token::String(text)) => Ok(match scalar::from_text(text, node.shape) {
+                Some(result) => self.judged(result, node, place),
+                None => self.refuse("string", node, place),
+            }),
+            (_, Token::Number(literal)) => Ok(match scalar::from_number(literal, node.shape) {
+                Some(result) => self.judged(result, node, place),
+                None => self.refuse("number", node, place),
+            }),
+        }
+    }
+
+    fn judged(&mut self, result: Result<Value, scalar::Refusal>, node: Node<'_>, place: &Place<'_>) -> Value {
+        match result {
+            Ok(value) => value,
+            Err(scalar::Refusal::Text(text)) => self.refuse_with(text),
+            Err(scalar::Refusal::Type(found)) => self.refuse(&found, node, place),
+        }
+    }
+
+    fn schema_or(&mut self, node: Node<'_>, schema: Struct<'_>, place: &Place<'_>) -> Result<Value, SyntaxError> {
+        match (node.shape, self.scanner.value()?) {
+            (_, Token::Open(b'{')) => self.fields(schema, place),
+            (Shape::SchemaOrArray(_), Token::Open(_)) => self.elements(Some(schema.node()), place),
+            (Shape::SchemaOrStrings(_), Token::Open(_)) => {
+                self.elements(Some(Node { page: node.page, shape: Shape::String }), place)
+            }
+            (Shape::SchemaOrBool(_), Token::Bool(flag)) => Ok(Value::Bool(flag)),
+            (Shape::SchemaOrBool(_), Token::Null) => Ok(Value::Null),
+            (Shape::SchemaOrBool(_), token) => {
+                if let Token::Open(bracket) = token {
+                    self.pass(bracket)?;
+                }
+                Ok(self.refuse_with("boolean or JSON schema expected".to_string()))
+            }
+            // Upstream takes anything else for nothing at all.
+            _ => Ok(Value::Null),
+        }
+    }
+
+    /// The members of a struct; the opening bracket is read.
+    fn fields(&mut self, of: Struct<'_>, place: &Place<'_>) -> Result<Value, SyntaxError> {
+        self.descend(b'{')?;
+        let mut members: Vec<(Text, Value)> = Vec::new();
+        let mut given = Given::default();
+        let mut expected = 0;
+        let mut first = true;
+        while let Some(name) = self.scanner.next_name(first)? {
+            first = false;
+            let Some(position) = of.position_near(&name, expected) else {
+                self.complain("unknown", place, &name);
+                self.scanner.skip(self.depth, None)?;
+                continue;
+            };
+            expected = position + 1;
+            let field = of.at(position);
+            if !given.add(position) {
+                self.complain("duplicate", place, &name);
+            }
+            let below = Place { path: place.path.field(field.name()), within: Some(of) };
+            let value = self.value(Some(field.node()), &below)?;
+            members.push((field.field.name.clone(), value));
+        }
+        self.depth -= 1;
+        Ok(Value::Object(Map::from_members(members)))
+    }
+
+    /// The members of a map, or of an object without a type.
+    fn members(&mut self, item: Option<Node<'_>>, place: &Place<'_>) -> Result<Value, SyntaxError> {
+        self.descend(b'{')?;
+        let mut members: Vec<(Text, Value)> = Vec::new();
+        let mut names: HashSet<Text> = HashSet::new();
+        let mut first = true;
+        while let Some(name) = self.scanner.next_name(first)? {
+            first = false;
+            // In order, which is how most come, a name cannot have been there.
+            let in_order = names.is_empty() && members.last().is_none_or(|(last, _)| *last < name);
+            if !in_order {
+                if names.is_empty() {
+                    names.extend(members.iter().map(|(name, _)| name.clone()));
+                }
+                if !names.insert(name.clone()) {
+                    self.complain("duplicate", place, &name);
+                }
+            }
+            let below = Place { path: place.path.key(&name), within: place.within };
+            let value = self.value(item, &below)?;
+            members.push((name, value));
+        }
+        self.depth -= 1;
+        Ok(Value::Object(Map::from_members(members)))
+    }
+
+    fn elements(&mut self, item: Option<Node<'_>>, place: &Place<'_>) -> Result<Value, SyntaxError> {
+        self.descend(b'[')?;
+        let mut items = Vec::new();
+        while self.scanner.next_element(items.is_empty())? {
+            let below = Place { path: place.path.index(items.len()), within: place.within };
+            let value = self.value(item, &below)?;
+            items.push(value);
+        }
+        self.depth -= 1;
+        Ok(Value::Array(items))
+    }
+
+    fn untyped(&mut self, place: &Place<'_>) -> Result<Value, SyntaxError> {
+        Ok(match self.scanner.value()? {
+            Token::Null => Value::Null,
+            Token::Bool(flag) => Value::Bool(flag),
+            Token::Number(literal) => scalar::untyped_number(literal),
+            Token::String(text) => Value::String(text),
+            Token::Open(b'{') => self.members(None, place)?,
+            Token::Open(_) => self.elements(None, place)?,
+        })
+    }
+
+    fn descend(&mut self, bracket: u8) -> Result<(), SyntaxError> {
+        self.depth += 1;
+        if self.depth > MAX_TREE_DEPTH { Err(scan::invalid(bracket, "exceeded max depth")) } else { Ok(()) }
+    }
+
+    /// Reads past a container whose opening bracket is read.
+    fn pass(&mut self, bracket: u8) -> Result<(), SyntaxError> {
+        let mut first = true;
+        while match bracket {
+            b'{' => self.scanner.next_name(first)?.is_some(),
+            _ => self.scanner.next_element(first)?,
+        } {
+            first = false;
+            self.scanner.skip(self.depth + 1, None)?;
+        }
+        Ok(())
+    }
+
+    /// Records that something else than `node` stands here.
+    fn refuse(&mut self, found: &str, node: Node<'_>, place: &Place<'_>) -> Value {
+        let wanted = match node.shape {
+            // These read a plain value first, and that is what they complain about.
+            Shape::Time | Shape::MicroTime | Shape::Duration => "string".to_string(),
+            Shape::IntOrString => "int32".to_string(),
+            _ => node.go_type(),
+        };
+        let into = match place.within {
+            Some(of) => format!("struct field {}.{}", of.short_name(), field_names(&place.path)),
+            None => "value".to_string(),
+        };
+        self.refuse_with(format!("json: cannot unmarshal {found} into Go {into} of type {wanted}"))
+    }
+
+    fn refuse_with(&mut self, text: String) -> Value {
+        self.type_error.get_or_insert(text);
+        Value::Null
+    }
+
+    fn complain(&mut self, what: &str, place: &Place<'_>, name: &str) {
+        if self.lenient > 0 || self.strict.len() >= MAX_STRICT_ERRORS {
+            return;
+        }
+        let text = format!("{what} field {}", Quoted(&strict_path(&place.path, name)));
+        if self.seen.insert(text.clone()) {
+            self.strict.push(text);
+        }
+    }
+}
+
+/// Which fields of a struct have been given.
+#[derive(Default)]
+struct Given(u64, Vec<usize>);
+
+impl Given {
+    /// False if it was there already.
+    fn add(&mut self, position: usize) -> bool {
+        if position < 64 {
+            let bit = 1 << position;
+            let new = self.0 & bit == 0;
+            self.0 |= bit;
+            return new;
+        }
+        let new = !self.1.contains(&position);
+        self.1.push(position);
+        new
+    }
+}
+
+/// The names of the fields on a path, without indices and map keys.
+fn field_names(path: &Path<'_>) -> String {
+    let names = path.links().into_iter().filter_map(|link| match link {
+        Path::Field(_, name) => Some(*name),
+        _ => None,
+    });
+    names.collect::<Vec<_>>().join(".")
+}
+
+/// A member's place as the strict messages write it: map keys are joined by dots too.
+fn strict_path(path: &Path<'_>, name: &str) -> String {
+    let mut text = String::new();
+    for link in path.links() {
+        match link {
+            Path::Field(_, part) | Path::Key(_, part) => {
+                if !text.is_empty() {
+                    text.push('.');
+                }
+                text.push_str(part);
+            }
+            Path::Index(_, index) => text.push_str(&format!("[{index}]")),
+            Path::Root => {}
+        }
+    }
+    if !text.is_empty() {
+        text.push('.');
+    }
+    text + name
+}

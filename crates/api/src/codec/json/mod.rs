@@ -1,0 +1,44 @@
+//! JSON: the form in which objects are kept, cached and mostly sent.
+
+mod decode;
+mod scan;
+mod write;
+
+pub use decode::{DecodeError, Decoded, MAX_TREE_DEPTH, decode};
+pub use scan::{MAX_DEPTH, SyntaxError};
+pub use write::{write, write_string};
+
+use crate::Value;
+use crate::value::RawJson;
+
+/// `value` as compact JSON.
+pub fn to_vec(value: &Value) -> Vec<u8> {
+    let mut out = Vec::with_capacity(1024);
+    write(value, &mut out);
+    out
+}
+
+/// `value` as compact JSON text.
+pub fn to_string(value: &Value) -> String {
+    String::from_utf8(to_vec(value)).expect("every piece written is UTF-8")
+}
+
+/// Any JSON, as it is.
+pub fn parse(text: &[u8]) -> Result<Value, SyntaxError> {
+    match decode(text, None) {
+        Ok(decoded) => Ok(decoded.value),
+        Err(DecodeError::Syntax(error)) => Err(error),
+        Err(DecodeError::Type(text)) => unreachable!("without a type nothing is of the wrong one: {text}"),
+    }
+}
+
+/// One JSON value that is to be carried as its text: checked, and kept as it stands.
+pub fn raw(text: &[u8]) -> Result<RawJson, SyntaxError> {
+    let mut scanner = scan::Scanner::new(text);
+    scanner.skip(0, None)?;
+    scanner.finish()?;
+    Ok(RawJson::trusted(&String::from_utf8_lossy(text)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,369 @@
+//! Protobuf bytes to a tree, field by field as the catalogue says.
+//!
+//! The wire tells a field's number; the type's wires tell which field that is, through messages that JSON does not show.
+//! What comes out is in canonical form (`codec::canonical`): zeros that JSON omits are not there. Fields that no type
+//! knows are passed over, as upstream does.
+
+use super::wire::{Payload, Reader, WireError};
+use super::{ProtobufError, Where};
+use crate::catalog::{Field, FieldRef, Node, RawKind, Shape, Span, Struct, Wire, WireTo};
+use crate::codec::canonical::{canonicalize, when_unset, zero};
+use crate::codec::json::{self, MAX_TREE_DEPTH};
+use crate::time::{Duration, MicroTime, Time, Timestamp};
+use crate::{Map, Path, Text, Value};
+
+/// Decodes one message as a struct of the catalogue.
+pub fn decode_message(bytes: &[u8], of: Struct<'_>) -> Result<Value, ProtobufError> {
+    Decoder { pending: Vec::with_capacity(64), depth: 0 }.message(bytes, of, &Path::Root)
+}
+
+struct Decoder {
+    /// Fields of the messages that are being read, the innermost last: place in the struct, and value.
+    pending: Vec<(u16, Value)>,
+    depth: usize,
+}
+
+impl Decoder {
+    fn message(&mut self, bytes: &[u8], of: Struct<'_>, path: &Path<'_>) -> Result<Value, ProtobufError> {
+        self.depth += 1;
+        if self.depth > MAX_TREE_DEPTH {
+            return Err(ProtobufError::TooDeep { place: path.to_string() });
+        }
+        let base = self.pending.len();
+        self.wires(bytes, of, of.wires(), base, path)?;
+        self.depth -= 1;
+        Ok(self.assemble(of, base))
+    }
+
+    /// Reads the fields of a message whose numbers mean `wires`.
+    fn wires(
+        &mut self,
+        bytes: &[u8],
+        of: Struct<'_>,
+        wires: Span,
+        base: usize,
+        path: &Path<'_>,
+    ) -> Result<(), ProtobufError> {
+        let rows: &[Wire] = wires.of(&of.page.wires);
+        let mut reader = Reader::new(bytes);
+        let mut expected = 0;
+        while let Some((number, payload)) = reader.next().within(path)? {
+            let Some(place) = find(rows, number, expected) else { continue };
+            // Lists repeat their number, so the same row is expected again.
+            expected = place;
+            match rows[place].to {
+                WireTo::Inline(below) => self.wires(payload.bytes().within(path)?, of, below, base, path)?,
+                WireTo::Field(position) => self.field(payload, of, position, base, path)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn field(
+        &mut self,
+        payload: Payload<'_>,
+        of: Struct<'_>,
+        position: u16,
+        base: usize,
+        path: &Path<'_>,
+    ) -> Result<(), ProtobufError> {
+        let field = of.at(usize::from(position));
+        let path = path.field(field.name());
+        match field.field.shape {
+            Shape::List(_) => {
+                let item = field.node().item().expect("a list has items");
+                // Numbers may come packed into one field.
+                if let (Payload::Bytes(packed), Shape::Int32 | Shape::Int64 | Shape::Bool) = (payload, item.shape) {
+                    let mut reader = Reader::new(packed);
+                    while !reader.is_empty() {
+                        let number = reader.varint().within(&path)?;
+                        self.append(base, position, varint_value(number, item.shape));
+                    }
+                    return Ok(());
+                }
+                let index = self.list_len(base, position);
+                let value = self.value(payload, item, &path.index(index))?;
+                self.append(base, position, value);
+            }
+            Shape::Map(_) => {
+                let item = field.node().item().expect("a map has values");
+                let (key, value) = self.entry(payload.bytes().within(&path)?, item, &path)?;
+                self.put_entry(base, position, key, value);
+            }
+            _ => {
+                let value = self.value(payload, field.node(), &path)?;
+                // The last of several wins.
+                match self.slot(base, position) {
+                    Some(slot) => *slot = value,
+                    None => self.pending.push((position, value)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, bytes: &[u8], item: Node<'_>, path: &Path<'_>) -> Result<(Text, Value), ProtobufError> {
+        let mut key = Text::default();
+        let mut value = None;
+        let mut reader = Reader::new(bytes);
+        while let Some((number, payload)) = reader.next().within(path)? {
+            match number {
+                1 => key = Text::from_utf8_lossy(payload.bytes().within(path)?),
+                2 => value = Some(self.value(payload, item, &path.key(&key))?),
+                _ => {}
+            }
+        }
+        Ok((key, value.unwrap_or_else(|| canonical_zero(item))))
+    }
+
+    fn value(&mut self, payload: Payload<'_>, node: Node<'_>, path: &Path<'_>) -> Result<Value, ProtobufError> {
+        Ok(match node.shape {
+            Shape::String => Value::String(Text::from_utf8_lossy(payload.bytes().within(path)?)),
+            Shape::Bytes => Value::string(base64_text(payload.bytes().within(path)?)),
+            Shape::Bool | Shape::Int32 | Shape::Int64 => varint_value(payload.varint().within(path)?, node.shape),
+            Shape::Double => Value::Float(finite(f64::from_bits(payload.fixed64().within(path)?))),
+            Shape::Struct(id) => self.message(payload.bytes().within(path)?, node.page.struct_of(id), path)?,
+            Shape::Quantity => quantity(payload.bytes().within(path)?).within(path)?,
+            Shape::Time | Shape::MicroTime => timestamp(payload.bytes().within(path)?, node.shape).within(path)?,
+            Shape::Duration => {
+                let nanos = first_varint(payload.bytes().within(path)?).within(path)?;
+                Value::string(Duration::from_nanos(nanos).to_string())
+            }
+            Shape::IntOrString => int_or_string(payload.bytes().within(path)?).within(path)?,
+            Shape::Raw(kind) => raw(payload.bytes().within(path)?, kind, path)?,
+            Shape::Strings => strings(payload.bytes().within(path)?).within(path)?,
+            Shape::SchemaOrArray(_) | Shape::SchemaOrBool(_) | Shape::SchemaOrStrings(_) => {
+                self.schema_or(payload.bytes().within(path)?, node, path)?
+            }
+            Shape::List(_) | Shape::Map(_) => {
+                unreachable!("lists and maps are read where their field is: the catalogue nests none in another")
+            }
+        })
+    }
+
+    /// A message that holds one of two things: field 1 or field 2.
+    fn schema_or(&mut self, bytes: &[u8], node: Node<'_>, path: &Path<'_>) -> Result<Value, ProtobufError> {
+        let (Shape::SchemaOrArray(id) | Shape::SchemaOrBool(id) | Shape::SchemaOrStrings(id)) = node.shape else {
+            unreachable!("called for these shapes only")
+        };
+        let schema = node.page.struct_of(id);
+        let (mut single, mut several, mut allows) = (None, Vec::new(), false);
+        let mut reader = Reader::new(bytes);
+        while let Some((number, payload)) = reader.next().within(path)? {
+            match (node.shape, number) {
+                (Shape::SchemaOrBool(_), 1) => allows = payload.varint().within(path)? != 0,
+                (Shape::SchemaOrBool(_), 2) | (_, 1) => {
+                    single = Some(self.message(payload.bytes().within(path)?, schema, path)?);
+                }
+                (Shape::SchemaOrArray(_), 2) => {
+                    several.push(self.message(payload.bytes().within(path)?, schema, path)?);
+                }
+                (_, 2) => several.push(Value::String(Text::from_utf8_lossy(payload.bytes().within(path)?))),
+                _ => {}
+            }
+        }
+        Ok(match (single, node.shape) {
+            (_, _) if !several.is_empty() => Value::Array(several),
+            (Some(schema), _) => schema,
+            (None, Shape::SchemaOrBool(_)) => Value::Bool(allows),
+            _ => Value::Null,
+        })
+    }
+
+    fn slot(&mut self, base: usize, position: u16) -> Option<&mut Value> {
+        // Repeated fields come together, so it is almost always the last.
+        let found = self.pending[base..].iter().rposition(|(at, _)| *at == position)?;
+        Some(&mut self.pending[base + found].1)
+    }
+
+    fn list_len(&mut self, base: usize, position: u16) -> usize {
+        self.slot(base, position).and_then(|slot| slot.as_array()).map_or(0, <[Value]>::len)
+    }
+
+    fn append(&mut self, base: usize, position: u16, value: Value) {
+        match self.slot(base, position) {
+            Some(Value::Array(items)) => items.push(value),
+            _ => self.pending.push((position, Value::Array(vec![value]))),
+        }
+    }
+
+    fn put_entry(&mut self, base: usize, position: u16, key: Text, value: Value) {
+        // Collected as pairs first: a map is sorted once, when its struct is put together.
+        let pair = Value::Array(vec![Value::String(key), value]);
+        self.append(base, position, pair);
+    }
+
+    /// Makes the object of the fields read since `base`.
+    fn assemble(&mut self, of: Struct<'_>, base: usize) -> Value {
+        self.pending[base..].sort_by_key(|(position, _)| *position);
+        let mut read = self.pending.drain(base..).peekable();
+        let mut members = Vec::with_capacity(read.len() + 2);
+        for (position, field) in of.fields().iter().enumerate() {
+            let value = match read.next_if(|(at, _)| usize::from(*at) == position) {
+                Some((_, value)) => shown(value, FieldRef { page: of.page, field }),
+                None => absent(of, field),
+            };
+            if let Some(value) = value {
+                members.push((field.name.clone(), value));
+            }
+        }
+        Value::Object(Map::from_members(members))
+    }
+}
+
+/// Where the field with that number is among the rows.
+fn find(rows: &[Wire], number: u32, expected: usize) -> Option<usize> {
+    for place in [expected, expected + 1] {
+        if rows.get(place).is_some_and(|wire| u32::from(wire.tag) == number) {
+            return Some(place);
+        }
+    }
+    rows.binary_search_by(|wire| u32::from(wire.tag).cmp(&number)).ok()
+}
+
+/// What JSON shows of a field that protobuf carried.
+fn shown(value: Value, field: FieldRef<'_>) -> Option<Value> {
+    let omit = field.field.presence.omit_empty();
+    let pointer = field.field.presence.pointer();
+    match (field.field.shape, value) {
+        (Shape::Map(_), Value::Array(pairs)) => {
+            let member = |pair: Value| match pair {
+                Value::Array(mut pair) if pair.len() == 2 => {
+                    let value = pair.pop()?;
+                    let Some(Value::String(key)) = pair.pop() else { return None };
+                    Some((key, value))
+                }
+                _ => None,
+            };
+            Some(Value::Object(pairs.into_iter().filter_map(member).collect()))
+        }
+        (Shape::String | Shape::Bytes, Value::String(text)) if text.is_empty() && omit && !pointer => None,
+        (Shape::Bool, Value::Bool(false)) if omit && !pointer => None,
+        (Shape::Int32 | Shape::Int64, Value::Int(0)) if omit && !pointer => None,
+        (Shape::Double, Value::Float(number)) if number == 0.0 && omit && !pointer => None,
+        (Shape::Time | Shape::MicroTime, Value::Null) if field.field.presence.omit_zero() => None,
+        (_, value) => Some(value),
+    }
+}
+
+/// What JSON shows of a field that protobuf did not carry.
+fn absent(of: Struct<'_>, field: &Field) -> Option<Value> {
+    let mut value = when_unset(field)?;
+    if !value.is_null() {
+        canonicalize(&mut value, Node { page: of.page, shape: field.shape });
+    }
+    Some(value)
+}
+
+fn canonical_zero(node: Node<'_>) -> Value {
+    let mut value = zero(node.shape);
+    canonicalize(&mut value, node);
+    value
+}
+
+fn varint_value(number: u64, shape: Shape) -> Value {
+    match shape {
+        Shape::Bool => Value::Bool(number != 0),
+        Shape::Int32 => {
+            let low = u32::try_from(number & 0xffff_ffff).expect("32 bits");
+            Value::Int(i64::from(low.cast_signed()))
+        }
+        _ => Value::Int(number.cast_signed()),
+    }
+}
+
+/// JSON has no word for infinity, so the tree has none.
+fn finite(number: f64) -> f64 {
+    if number.is_nan() { 0.0 } else { number.clamp(f64::MIN, f64::MAX) }
+}
+
+fn base64_text(bytes: &[u8]) -> String {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+/// The number in field 1.
+fn first_varint(bytes: &[u8]) -> Result<i64, WireError> {
+    let mut found = 0;
+    let mut reader = Reader::new(bytes);
+    while let Some((number, payload)) = reader.next()? {
+        if number == 1 {
+            found = payload.varint()?.cast_signed();
+        }
+    }
+    Ok(found)
+}
+
+fn quantity(bytes: &[u8]) -> Result<Value, WireError> {
+    let mut text = Text::const_new("0");
+    let mut reader = Reader::new(bytes);
+    while let Some((number, payload)) = reader.next()? {
+        if number == 1 {
+            text = Text::from_utf8_lossy(payload.bytes()?);
+        }
+    }
+    Ok(Value::String(text))
+}
+
+/// A time that is set has its seconds written; one that is not is an empty message.
+fn timestamp(bytes: &[u8], shape: Shape) -> Result<Value, WireError> {
+    if bytes.is_empty() {
+        return Ok(Value::Null);
+    }
+    let (mut seconds, mut nanos) = (0, 0);
+    let mut reader = Reader::new(bytes);
+    while let Some((number, payload)) = reader.next()? {
+        match number {
+            1 => seconds = payload.varint()?.cast_signed(),
+            2 => nanos = payload.varint()?.cast_signed(),
+            _ => {}
+        }
+    }
+    let nanos = u32::try_from(nanos.clamp(0, 999_999_999)).expect("clamped");
+    let moment = Timestamp::from_unix(seconds, nanos);
+    Ok(Value::string(match shape {
+        Shape::MicroTime => MicroTime(moment).to_string(),
+        _ => Time(moment).to_string(),
+    }))
+}
+
+fn int_or_string(bytes: &[u8]) -> Result<Value, WireError> {
+    let (mut is_text, mut number, mut text) = (false, Value::Int(0), Text::default());
+    let mut reader = Reader::new(bytes);
+    while let Some((tag, payload)) = reader.next()? {
+        match tag {
+            1 => is_text = payload.varint()? == 1,
+            2 => number = varint_value(payload.varint()?, Shape::Int32),
+            3 => text = Text::from_utf8_lossy(payload.bytes()?),
+            _ => {}
+        }
+    }
+    Ok(if is_text { Value::String(text) } else { number })
+}
+
+fn strings(bytes: &[u8]) -> Result<Value, WireError> {
+    let mut items = Vec::new();
+    let mut reader = Reader::new(bytes);
+    while let Some((number, payload)) = reader.next()? {
+        if number == 1 {
+            items.push(Value::String(Text::from_utf8_lossy(payload.bytes()?)));
+        }
+    }
+    Ok(Value::Array(items))
+}
+
+/// The JSON text in field 1, kept as it is.
+fn raw(bytes: &[u8], kind: RawKind, path: &Path<'_>) -> Result<Value, ProtobufError> {
+    debug_assert_ne!(kind, RawKind::Any, "values without a type have no protobuf form");
+    let mut text: &[u8] = b"";
+    let mut reader = Reader::new(bytes);
+    while let Some((number, payload)) = reader.next().within(path)? {
+        if number == 1 {
+            text = payload.bytes().within(path)?;
+        }
+    }
+    if text.is_empty() || text == b"null" {
+        return Ok(Value::Null);
+    }
+    json::raw(text).map(Value::Raw).map_err(|error| ProtobufError::NotJson { place: path.to_string(), error })
+}

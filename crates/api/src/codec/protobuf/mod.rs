@@ -1,0 +1,141 @@
+//! Kubernetes protobuf: how upstream keeps objects in etcd and sends them to clients that ask for it.
+//!
+//! An object is an envelope, the four bytes `k8s\0` and a message that names apiVersion and kind, around the message of
+//! the type itself. There are no generated structs: the catalogue's wires drive both directions.
+
+mod decode;
+mod encode;
+mod wire;
+
+pub use decode::decode_message;
+pub use encode::encode_message;
+pub use wire::WireError;
+
+use crate::catalog::{Page, Struct};
+use crate::codec::json;
+use crate::{Path, Text, Value};
+use wire::{BackWriter, Reader};
+
+/// What every envelope begins with.
+pub const MAGIC: &[u8; 4] = b"k8s\0";
+
+/// Why bytes are no object, or an object has no bytes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProtobufError {
+    #[error("the data does not begin with the magic bytes of Kubernetes protobuf (k8s\\0)")]
+    NoMagic,
+    #[error("{}", at(place, error))]
+    Wire { place: String, error: WireError },
+    #[error("{place}: not JSON: {error}")]
+    NotJson { place: String, error: json::SyntaxError },
+    #[error("{place}: nested too deeply")]
+    TooDeep { place: String },
+    #[error("no kind {kind:?} is registered for version {api_version:?}")]
+    UnknownKind { api_version: String, kind: String },
+    #[error("{}", at(place, &format!("found {found}, expected {wanted}")))]
+    WrongType { place: String, found: &'static str, wanted: &'static str },
+    #[error("{}", at(place, reason))]
+    Invalid { place: String, reason: String },
+    #[error("{}", at(place, &format!("{type_name} has no protobuf form")))]
+    NoMessage { place: String, type_name: String },
+    #[error("the envelope's content encoding {0:?} is not supported")]
+    ContentEncoding(String),
+}
+
+fn at(place: &str, what: &impl std::fmt::Display) -> String {
+    if place.is_empty() { what.to_string() } else { format!("{place}: {what}") }
+}
+
+/// Gives an error of the wire the place where it was met.
+trait Where<T> {
+    fn within(self, path: &Path<'_>) -> Result<T, ProtobufError>;
+}
+
+impl<T> Where<T> for Result<T, WireError> {
+    fn within(self, path: &Path<'_>) -> Result<T, ProtobufError> {
+        self.map_err(|error| ProtobufError::Wire { place: path.to_string(), error })
+    }
+}
+
+/// An opened envelope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Envelope<'a> {
+    pub api_version: Text,
+    pub kind: Text,
+    /// The message of the object itself; JSON if `content_type` says so.
+    pub raw: &'a [u8],
+    pub content_type: Text,
+}
+
+/// Opens the envelope around an object.
+pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, ProtobufError> {
+    let message = bytes.strip_prefix(MAGIC).ok_or(ProtobufError::NoMagic)?;
+    let root = &Path::Root;
+    let mut envelope =
+        Envelope { api_version: Text::default(), kind: Text::default(), raw: b"", content_type: Text::default() };
+    let mut reader = Reader::new(message);
+    while let Some((number, payload)) = reader.next().within(root)? {
+        match number {
+            1 => {
+                let mut names = Reader::new(payload.bytes().within(root)?);
+                while let Some((number, payload)) = names.next().within(root)? {
+                    match number {
+                        1 => envelope.api_version = Text::from_utf8_lossy(payload.bytes().within(root)?),
+                        2 => envelope.kind = Text::from_utf8_lossy(payload.bytes().within(root)?),
+                        _ => {}
+                    }
+                }
+            }
+            2 => envelope.raw = payload.bytes().within(root)?,
+            3 => {
+                let encoding = payload.bytes().within(root)?;
+                if !encoding.is_empty() {
+                    return Err(ProtobufError::ContentEncoding(String::from_utf8_lossy(encoding).into_owned()));
+                }
+            }
+            4 => envelope.content_type = Text::from_utf8_lossy(payload.bytes().within(root)?),
+            _ => {}
+        }
+    }
+    Ok(envelope)
+}
+
+/// Decodes an enveloped object of whatever kind it says it is.
+pub fn decode(bytes: &[u8], page: &Page) -> Result<Value, ProtobufError> {
+    let envelope = open(bytes)?;
+    let kind = page.kind_of(&envelope.api_version, &envelope.kind).ok_or_else(|| ProtobufError::UnknownKind {
+        api_version: envelope.api_version.to_string(),
+        kind: envelope.kind.to_string(),
+    })?;
+    decode_opened(&envelope, page.root(kind))
+}
+
+/// Decodes the content of an opened envelope as the given type; apiVersion and kind come from the envelope.
+pub fn decode_opened(envelope: &Envelope<'_>, of: Struct<'_>) -> Result<Value, ProtobufError> {
+    let mut value = decode_message(envelope.raw, of)?;
+    if let Value::Object(map) = &mut value {
+        for (name, text) in [("apiVersion", &envelope.api_version), ("kind", &envelope.kind)] {
+            if !text.is_empty() && of.field(name).is_some() {
+                map.insert(name, text.clone());
+            }
+        }
+    }
+    Ok(value)
+}
+
+/// Encodes an object of the given type in an envelope with its own apiVersion and kind.
+pub fn encode(value: &Value, of: Struct<'_>) -> Result<Vec<u8>, ProtobufError> {
+    let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().as_bytes();
+    let mut out = BackWriter::with_capacity(2048);
+    out.text(4, b"");
+    out.text(3, b"");
+    let end = out.len();
+    encode::encode_into(&mut out, value, of)?;
+    out.close(2, end);
+    let end = out.len();
+    out.text(2, text("kind"));
+    out.text(1, text("apiVersion"));
+    out.close(1, end);
+    out.bytes(MAGIC);
+    Ok(out.finish())
+}

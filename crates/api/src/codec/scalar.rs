@@ -1,0 +1,177 @@
+//! One scalar, checked against the shape it should have.
+//!
+//! The decoders hand over what they found (a flag, a text, a numeric literal); back comes the value as the tree keeps
+//! it, or a refusal in upstream's words. What is valid stays as it was written (`"1000m"` is not yet `"1"`): only
+//! `codec::canonical` rewrites.
+
+use crate::catalog::Shape;
+use crate::quantity::Quantity;
+use crate::time::{self, MicroTime, Time};
+use crate::{Text, Value};
+
+/// Why a scalar is not what its place wants.
+#[derive(Debug, PartialEq)]
+pub(super) enum Refusal {
+    /// A message that stands by itself.
+    Text(String),
+    /// `cannot unmarshal <this> into …`: the decoder knows into what.
+    Type(String),
+}
+
+type Judged = Option<Result<Value, Refusal>>;
+
+/// What a quantity that cannot be one is told.
+pub(super) const NOT_A_QUANTITY: &str =
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+
+/// `None`: a flag has no place here at all.
+pub(super) fn from_bool(flag: bool, shape: Shape) -> Judged {
+    match shape {
+        Shape::Bool => Some(Ok(Value::Bool(flag))),
+        Shape::Quantity => Some(Err(Refusal::Text(NOT_A_QUANTITY.to_string()))),
+        _ => None,
+    }
+}
+
+/// `None`: a text has no place here at all.
+pub(super) fn from_text(text: Text, shape: Shape) -> Judged {
+    let refusal = match shape {
+        Shape::String | Shape::IntOrString => None,
+        Shape::Bytes => base64(&text).err().map(|at| format!("illegal base64 data at input byte {at}")),
+        Shape::Quantity => text.parse::<Quantity>().err().map(|error| error.to_string()),
+        Shape::Time => Time::parse(&text).err().map(|error| error.to_string()),
+        Shape::MicroTime => MicroTime::parse(&text).err().map(|error| error.to_string()),
+        Shape::Duration => time::parse_duration(&text).err().map(|error| error.to_string()),
+        _ => return None,
+    };
+    Some(match refusal {
+        None => Ok(Value::String(text)),
+        Some(text) => Err(Refusal::Text(text)),
+    })
+}
+
+/// `None`: a number has no place here at all.
+pub(super) fn from_number(literal: &str, shape: Shape) -> Judged {
+    let not_this = || Err(Refusal::Type(format!("number {literal}")));
+    Some(match shape {
+        Shape::Int64 => literal.parse().map(Value::Int).or_else(|_| not_this()),
+        Shape::Int32 | Shape::IntOrString => {
+            literal.parse::<i32>().map(|number| Value::Int(i64::from(number))).or_else(|_| not_this())
+        }
+        Shape::Double => match literal.parse::<f64>() {
+            Ok(number) if number.is_finite() => Ok(Value::Float(number)),
+            _ => not_this(),
+        },
+        Shape::Quantity => match literal.parse::<Quantity>() {
+            Ok(_) => Ok(Value::string(literal)),
+            Err(error) => Err(Refusal::Text(error.to_string())),
+        },
+        _ => return None,
+    })
+}
+
+/// A number where any JSON may stand: an integer if it is written as one and fits, else a float.
+pub(super) fn untyped_number(literal: &str) -> Value {
+    match literal.parse::<i64>() {
+        Ok(number) => Value::Int(number),
+        // Too large for a float is as large as a float can be: the tree holds no infinity.
+        Err(_) => Value::Float(literal.parse::<f64>().unwrap_or_default().clamp(f64::MIN, f64::MAX)),
+    }
+}
+
+/// The bytes of a base64 text; line breaks in it are passed over. The error is the place upstream's decoder names.
+pub(super) fn base64(text: &str) -> Result<Vec<u8>, usize> {
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    let input = text.as_bytes();
+    let mut at = 0;
+    let next = |at: &mut usize| -> Option<(usize, u8)> {
+        while let Some(byte) = input.get(*at) {
+            *at += 1;
+            if !matches!(byte, b'\n' | b'\r') {
+                return Some((*at - 1, *byte));
+            }
+        }
+        None
+    };
+    loop {
+        let mut quantum = [0u8; 4];
+        let mut have = 0;
+        while have < 4 {
+            let Some((place, byte)) = next(&mut at) else {
+                return if have == 0 { Ok(bytes) } else { Err(at - have) };
+            };
+            if let Some(bits) = sextet(byte) {
+                quantum[have] = bits;
+                have += 1;
+                continue;
+            }
+            if byte != b'=' || have < 2 {
+                return Err(place);
+            }
+            if have == 2 {
+                match next(&mut at) {
+                    Some((_, b'=')) => {}
+                    Some((place, _)) => return Err(place),
+                    None => return Err(input.len()),
+                }
+            }
+            push_quantum(quantum, have - 1, &mut bytes);
+            // Nothing may follow the padding.
+            return match next(&mut at) {
+                None => Ok(bytes),
+                Some((place, _)) => Err(place),
+            };
+        }
+        push_quantum(quantum, 3, &mut bytes);
+    }
+}
+
+fn push_quantum(quantum: [u8; 4], count: usize, bytes: &mut Vec<u8>) {
+    let [a, b, c, d] = quantum;
+    let whole = [a << 2 | b >> 4, b << 4 | c >> 2, c << 6 | d];
+    bytes.extend_from_slice(&whole[..count]);
+}
+
+fn sextet(byte: u8) -> Option<u8> {
+    match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'a'..=b'z' => Some(byte - b'a' + 26),
+        b'0'..=b'9' => Some(byte - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_refused_at_the_byte_upstream_names() {
+        let check = |text: &str, expected: Result<&[u8], usize>| {
+            assert_eq!(base64(text).as_deref().map_err(|at| *at), expected, "{text:?}");
+        };
+        check("", Ok(b""));
+        check("YQ==", Ok(b"a"));
+        check("YWI=", Ok(b"ab"));
+        check("YWJj", Ok(b"abc"));
+        check("YW\nJj\r\n", Ok(b"abc"));
+        check("YQ", Err(0));
+        check("YWJjYQ", Err(4));
+        check("!!", Err(0));
+        check("YQ=", Err(3));
+        check("YQ==YQ==", Err(4));
+        check("=", Err(0));
+        check("YWJ!", Err(3));
+    }
+
+    #[test]
+    fn an_untyped_number_is_an_integer_if_written_as_one() {
+        assert_eq!(untyped_number("5"), Value::Int(5));
+        assert_eq!(untyped_number("-9223372036854775808"), Value::Int(i64::MIN));
+        assert_eq!(untyped_number("9223372036854775808"), Value::Float(9223372036854775808.0));
+        assert_eq!(untyped_number("1.0"), Value::Float(1.0));
+        assert_eq!(untyped_number("1e999"), Value::Float(f64::MAX));
+    }
+}
