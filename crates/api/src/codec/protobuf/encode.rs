@@ -7,6 +7,7 @@ use super::wire::{BackWriter, FIXED64};
 use super::ProtobufError;
 use crate::catalog::{Node, Shape, Span, Struct, WireTo};
 use crate::codec::scalar;
+use crate::quantity::Quantity;
 use crate::time::{self, MicroTime, Time};
 use crate::{Map, Path, Value};
 
@@ -127,8 +128,11 @@ impl Encoder<'_> {
             Shape::Struct(id) => self.message(value, node.page.struct_of(id), path)?,
             Shape::Quantity => match value {
                 Value::Null => self.out.text(1, b"0"),
-                Value::Int(number) => self.out.text(1, number.to_string().as_bytes()),
-                value => self.out.text(1, text(value, path)?.as_bytes()),
+                value => {
+                    let quantity = text(value, path)?.parse::<Quantity>();
+                    let quantity = quantity.map_err(|error| invalid(path, &error.to_string()))?;
+                    self.out.text(1, quantity.to_string().as_bytes());
+                }
             },
             Shape::Time | Shape::MicroTime => self.timestamp(value, node.shape, path)?,
             Shape::Duration => {
