@@ -1,0 +1,193 @@
+//! What is wrong with one field: `spec.replicas: Invalid value: -1: must be greater than or equal to 0`.
+//!
+//! Whoever validates says which field, what it found there and what it wanted; the server puts the parts into
+//! `Status.details.causes` and the whole into the message. The texts are upstream's.
+
+use std::fmt;
+
+use crate::go_text::Quoted;
+use crate::value::Path;
+
+/// One complaint about one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    pub kind: FieldErrorKind,
+    /// Where: `spec.containers[0].image`, or `<nil>` where nobody said.
+    pub field: String,
+    /// What was found, as the message shows it: strings quoted, the rest as JSON. None: not shown.
+    pub bad_value: Option<String>,
+    /// What was wanted; may be empty.
+    pub detail: String,
+}
+
+/// The sort of complaint; clients see its reason in `Status.details.causes`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FieldErrorKind {
+    Required,
+    Duplicate,
+    Invalid,
+    TypeInvalid,
+    NotSupported,
+    NotFound,
+    Forbidden,
+    TooLong,
+    TooMany,
+    TooFew,
+    TooShort,
+    Internal,
+}
+
+impl FieldErrorKind {
+    /// The machine-readable name.
+    pub fn reason(self) -> &'static str {
+        match self {
+            FieldErrorKind::Required => "FieldValueRequired",
+            FieldErrorKind::Duplicate => "FieldValueDuplicate",
+            FieldErrorKind::Invalid => "FieldValueInvalid",
+            FieldErrorKind::TypeInvalid => "FieldValueTypeInvalid",
+            FieldErrorKind::NotSupported => "FieldValueNotSupported",
+            FieldErrorKind::NotFound => "FieldValueNotFound",
+            FieldErrorKind::Forbidden => "FieldValueForbidden",
+            FieldErrorKind::TooLong => "FieldValueTooLong",
+            FieldErrorKind::TooMany => "FieldValueTooMany",
+            FieldErrorKind::TooFew => "FieldValueTooFew",
+            FieldErrorKind::TooShort => "FieldValueTooShort",
+            FieldErrorKind::Internal => "InternalError",
+        }
+    }
+
+    /// The words that open the message.
+    pub fn words(self) -> &'static str {
+        match self {
+            FieldErrorKind::Required => "Required value",
+            FieldErrorKind::Duplicate => "Duplicate value",
+            FieldErrorKind::Invalid | FieldErrorKind::TypeInvalid => "Invalid value",
+            FieldErrorKind::NotSupported => "Unsupported value",
+            FieldErrorKind::NotFound => "Not found",
+            FieldErrorKind::Forbidden => "Forbidden",
+            FieldErrorKind::TooLong => "Too long",
+            FieldErrorKind::TooMany => "Too many",
+            FieldErrorKind::TooFew => "Too few",
+            FieldErrorKind::TooShort => "Too short",
+            FieldErrorKind::Internal => "Internal error",
+        }
+    }
+}
+
+impl FieldError {
+    /// A value that breaks a rule; `shown` is the value as the message shows it.
+    pub fn invalid(path: &Path<'_>, shown: String, detail: impl Into<String>) -> FieldError {
+        FieldError {
+            kind: FieldErrorKind::Invalid,
+            field: place(path),
+            bad_value: Some(shown),
+            detail: detail.into(),
+        }
+    }
+
+    /// A string that breaks a rule.
+    pub fn invalid_str(path: &Path<'_>, found: &str, detail: impl Into<String>) -> FieldError {
+        FieldError::invalid(path, Quoted(found).to_string(), detail)
+    }
+
+    /// A string that is none of those allowed here.
+    pub fn not_supported(path: &Path<'_>, found: &str, supported: &[&str]) -> FieldError {
+        let quoted: Vec<String> = supported.iter().map(|value| Quoted(value).to_string()).collect();
+        let detail = match quoted.as_slice() {
+            [] => String::new(),
+            values => format!("supported values: {}", values.join(", ")),
+        };
+        let bad_value = Some(Quoted(found).to_string());
+        FieldError { kind: FieldErrorKind::NotSupported, field: place(path), bad_value, detail }
+    }
+
+    /// The message without the field, as `Status.details.causes` has it.
+    pub fn body(&self) -> impl fmt::Display {
+        Body(self)
+    }
+}
+
+fn place(path: &Path<'_>) -> String {
+    match path {
+        Path::Root => "<nil>".to_owned(),
+        _ => path.to_string(),
+    }
+}
+
+struct Body<'a>(&'a FieldError);
+
+impl fmt::Display for Body<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.0.kind.words())?;
+        if let Some(value) = &self.0.bad_value {
+            write!(out, ": {value}")?;
+        }
+        if !self.0.detail.is_empty() {
+            write!(out, ": {}", self.0.detail)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.field, Body(self))
+    }
+}
+
+impl std::error::Error for FieldError {}
+
+/// Several complaints, each once: alone as it is, together as `[a, b]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldErrors(pub Vec<FieldError>);
+
+impl fmt::Display for FieldErrors {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut texts: Vec<String> = Vec::with_capacity(self.0.len());
+        let mut seen = std::collections::HashSet::with_capacity(self.0.len());
+        for error in &self.0 {
+            let text = error.to_string();
+            if seen.insert(text.clone()) {
+                texts.push(text);
+            }
+        }
+        match texts.as_slice() {
+            [only] => out.write_str(only),
+            several => write!(out, "[{}]", several.join(", ")),
+        }
+    }
+}
+
+impl std::error::Error for FieldErrors {}
+
+impl From<FieldError> for FieldErrors {
+    fn from(error: FieldError) -> FieldErrors {
+        FieldErrors(vec![error])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_complaint_reads_as_upstream_words_it() {
+        let spec = Path::Root.field("spec");
+        let mode = spec.field("mode");
+        let error = FieldError::not_supported(&mode, "X", &["A", "B"]);
+        assert_eq!(error.to_string(), r#"spec.mode: Unsupported value: "X": supported values: "A", "B""#);
+        assert_eq!(error.body().to_string(), r#"Unsupported value: "X": supported values: "A", "B""#);
+        assert_eq!(error.kind.reason(), "FieldValueNotSupported");
+        let nowhere = FieldError::invalid_str(&Path::Root, "a~b", "is odd");
+        assert_eq!(nowhere.to_string(), r#"<nil>: Invalid value: "a~b": is odd"#);
+    }
+
+    #[test]
+    fn several_complaints_are_listed_once_each() {
+        let one = FieldError::invalid_str(&Path::Root.field("a"), "x", "");
+        let two = FieldError::invalid_str(&Path::Root.field("b"), "x", "no");
+        assert_eq!(FieldErrors(vec![one.clone(), one.clone()]).to_string(), r#"a: Invalid value: "x""#);
+        let both = FieldErrors(vec![one.clone(), two, one]);
+        assert_eq!(both.to_string(), r#"[a: Invalid value: "x", b: Invalid value: "x": no]"#);
+    }
+}

@@ -1,0 +1,51 @@
+//! Which objects are meant: label selectors and field selectors.
+//!
+//! A selector is made once, from a query's text or from an object's `LabelSelector`, and asked often: matching
+//! allocates nothing and looks labels up where they are ([`Lookup`]).
+
+mod field;
+mod label;
+mod parse;
+mod requirement;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use crate::value::Map;
+
+pub use field::{FieldLabelError, FieldSelector, FieldSelectorError, FieldTerm, metadata_field};
+pub use label::LabelSelector;
+pub use parse::{LabelSelectorError, RequirementError};
+pub use requirement::{Operator, Requirement};
+
+/// Something with text under keys: an object's labels, or its selectable fields.
+pub trait Lookup {
+    fn lookup(&self, key: &str) -> Option<&str>;
+}
+
+impl Lookup for Map {
+    fn lookup(&self, key: &str) -> Option<&str> {
+        self.str(key)
+    }
+}
+
+impl Lookup for BTreeMap<String, String> {
+    fn lookup(&self, key: &str) -> Option<&str> {
+        self.get(key).map(String::as_str)
+    }
+}
+
+/// Few pairs, in any order.
+impl Lookup for [(&str, &str)] {
+    fn lookup(&self, key: &str) -> Option<&str> {
+        self.iter().find(|(name, _)| *name == key).map(|(_, value)| *value)
+    }
+}
+
+/// Without labels nothing is found.
+impl<L: Lookup + ?Sized> Lookup for Option<&L> {
+    fn lookup(&self, key: &str) -> Option<&str> {
+        self.as_ref()?.lookup(key)
+    }
+}
