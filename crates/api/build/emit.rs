@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
+use crate::descriptions::Descriptions;
 use crate::parse::{Field, Gate, Group, Page, Resource, Type};
 
 pub(crate) fn tables(pages: &[Page], gates: &[Gate], groups: &[Group]) -> String {
@@ -25,6 +26,41 @@ pub(crate) fn tables(pages: &[Page], gates: &[Gate], groups: &[Group]) -> String
     table(&mut out, "GATES", "Gate", &gates.iter().map(gate).collect::<Vec<_>>());
     table(&mut out, "GROUPS", "Group", &groups.iter().map(group).collect::<Vec<_>>());
     out
+}
+
+/// One text with every description once, and the place of each in it: of the types, then of their fields, in the order
+/// of the tables.
+pub(crate) fn descriptions(pages: &[Page], known: &Descriptions) -> (String, String) {
+    let mut texts = String::new();
+    let mut places: HashMap<&str, (usize, usize)> = HashMap::new();
+    let (mut of_types, mut of_fields) = (Vec::new(), Vec::new());
+    let empty = HashMap::new();
+    for page in pages {
+        for declared in page.types.iter().filter(|declared| is_struct(declared)) {
+            let described = known.get(&definition_name(&page.proto, &declared.name)).unwrap_or(&empty);
+            let mut place = |name: &str| {
+                let Some(text) = described.get(name) else { return (0, 0) };
+                *places.entry(text).or_insert_with(|| {
+                    texts.push_str(text);
+                    (texts.len() - text.len(), text.len())
+                })
+            };
+            of_types.push(format!("{:?}", place("")));
+            let mut fields: Vec<&Field> = declared.fields.iter().collect();
+            fields.sort_by(|a, b| a.name.cmp(&b.name));
+            of_fields.extend(fields.iter().map(|field| format!("{:?}", place(&field.name))));
+        }
+    }
+    let mut out = String::new();
+    table(&mut out, "OF_TYPES", "(u32, u32)", &of_types);
+    table(&mut out, "OF_FIELDS", "(u32, u32)", &of_fields);
+    (texts, out)
+}
+
+/// `io.k8s.api.core.v1.Pod`: a type's name in OpenAPI documents.
+fn definition_name(proto_package: &str, name: &str) -> String {
+    let package = proto_package.strip_prefix("k8s.io").unwrap_or(proto_package).replace('_', "-");
+    format!("io.k8s{package}.{name}")
 }
 
 fn table(out: &mut String, name: &str, of: &str, rows: &[String]) {

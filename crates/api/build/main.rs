@@ -1,8 +1,10 @@
 //! Compiles the catalogue: `catalog/**/*.cat` (see `catalog/README.md` for the format) becomes static tables.
 //!
 //! `parse` reads each page into plain structs and complains with file and line; `emit` resolves names across pages
-//! and writes `OUT_DIR/tables.rs`, which `src/catalog/builtin.rs` includes.
+//! and writes `OUT_DIR/tables.rs`, which `src/catalog/builtin.rs` includes. `descriptions` asks `k8s-openapi` what the
+//! fields are for.
 
+mod descriptions;
 mod emit;
 mod parse;
 
@@ -22,6 +24,9 @@ fn main() {
     let groups = parse::groups(&read(&root.join("groups.txt")));
     let out = PathBuf::from(env::var("OUT_DIR").expect("set by cargo"));
     fs::write(out.join("tables.rs"), emit::tables(&pages, &gates, &groups)).expect("OUT_DIR is writable");
+    let (texts, places) = emit::descriptions(&pages, &descriptions::all());
+    fs::write(out.join("descriptions.txt"), texts).expect("OUT_DIR is writable");
+    fs::write(out.join("descriptions.rs"), places).expect("OUT_DIR is writable");
 }
 
 fn pages(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -16,6 +16,7 @@ pub mod resource_version;
 pub mod selector;
 pub mod time;
 pub mod uid;
+pub mod typed;
 pub mod value;
 
 pub use value::{Map, Path, Text, Value};

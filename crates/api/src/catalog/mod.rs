@@ -5,6 +5,7 @@
 //! of the value at hand. Looking up a kind, a resource or a field allocates nothing.
 
 mod builtin;
+mod describe;
 mod model;
 mod node;
 mod resource;

@@ -48,3 +48,46 @@ fn every_gate_a_field_names_is_known_or_long_gone() {
         }
     }
 }
+
+#[test]
+fn types_and_fields_say_what_they_are_for() {
+    let pod = BUILTIN.type_named("core.v1.Pod").unwrap();
+    assert!(pod.description().starts_with("Pod is a collection of containers"), "{}", pod.description());
+    assert_eq!(pod.definition_name(), "io.k8s.api.core.v1.Pod");
+    let nodes = pod_spec().field("nodeName").unwrap();
+    assert!(pod_spec().field_description(nodes).contains("node"));
+    let crd = BUILTIN.type_named("apiextensions.v1.CustomResourceDefinition").unwrap();
+    assert_eq!(crd.definition_name(), "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition");
+    assert!(!crd.description().is_empty());
+    for resource in BUILTIN.resources() {
+        let of = BUILTIN.root(BUILTIN.kind(&resource.group, &resource.version, &resource.kind).unwrap());
+        assert!(!of.description().is_empty(), "{}", of.declared.name);
+    }
+}
+
+#[test]
+fn the_whole_catalogue_is_smaller_than_four_mebibytes() {
+    let of_page = |page: &Page| {
+        size_of_val(&*page.types)
+            + size_of_val(&*page.fields)
+            + size_of_val(&*page.wires)
+            + size_of_val(&*page.items)
+            + size_of_val(&*page.extras)
+            + size_of_val(&*page.unions)
+            + size_of_val(&*page.kinds)
+            + size_of_val(&*page.resources)
+    };
+    let lists: usize = BUILTIN
+        .extras
+        .iter()
+        .map(|extra| size_of_val(&*extra.enumeration) + size_of_val(&*extra.known) + size_of_val(&*extra.gates))
+        .sum();
+    let resources: usize = BUILTIN
+        .resources
+        .iter()
+        .map(|r| size_of_val(&*r.columns) + size_of_val(&*r.subresources) + size_of_val(&*r.selectable) + size_of_val(&*r.verbs))
+        .sum();
+    let total = of_page(&BUILTIN) + lists + resources + describe::size();
+    println!("catalogue: {} KiB, of them descriptions {} KiB", total / 1024, describe::size() / 1024);
+    assert!(total < 4 << 20, "{total} bytes");
+}

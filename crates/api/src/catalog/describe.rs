@@ -1,0 +1,45 @@
+//! What types and fields are for: the texts that OpenAPI documents and `explain` show.
+//!
+//! They stand in the binary once each, in a text of their own that nobody touches until somebody asks.
+
+use super::{BUILTIN, FieldRef, Struct};
+
+const TEXTS: &str = include_str!(concat!(env!("OUT_DIR"), "/descriptions.txt"));
+
+include!(concat!(env!("OUT_DIR"), "/descriptions.rs"));
+
+impl<'p> Struct<'p> {
+    /// What the type is for; empty where nobody says.
+    pub fn description(self) -> &'static str {
+        if std::ptr::eq(self.page, &raw const BUILTIN) { text(OF_TYPES[usize::from(self.id.0)]) } else { "" }
+    }
+
+    /// What a field of it is for; empty where nobody says.
+    pub fn field_description(self, field: FieldRef<'p>) -> &'static str {
+        if !std::ptr::eq(self.page, &raw const BUILTIN) {
+            return "";
+        }
+        match self.position(field.name()) {
+            Some(place) => text(OF_FIELDS[self.declared.fields.start as usize + place]),
+            None => "",
+        }
+    }
+
+    /// `io.k8s.api.core.v1.Pod`: its name in OpenAPI documents. Empty where it has none.
+    pub fn definition_name(self) -> String {
+        match self.declared.proto_package.strip_prefix("k8s.io") {
+            Some(package) => format!("io.k8s{}.{}", package.replace('_', "-"), self.short_name()),
+            None => String::new(),
+        }
+    }
+}
+
+fn text((start, len): (u32, u32)) -> &'static str {
+    &TEXTS[start as usize..(start + len) as usize]
+}
+
+/// Bytes of the binary that descriptions take.
+#[cfg(test)]
+pub(super) fn size() -> usize {
+    TEXTS.len() + size_of_val(&OF_TYPES) + size_of_val(&OF_FIELDS)
+}

@@ -1,0 +1,121 @@
+//! A tree read by serde, without a detour through text.
+
+use serde::de::value::{MapDeserializer, SeqDeserializer, StrDeserializer};
+use serde::de::{Deserializer, IntoDeserializer, Visitor};
+use serde::forward_to_deserialize_any;
+
+use super::TypedError;
+use crate::codec::json;
+use crate::{Map, Value};
+
+/// Reads a borrowed tree.
+pub(super) struct TreeReader<'v>(pub(super) &'v Value);
+
+impl<'de> Deserializer<'de> for TreeReader<'de> {
+    type Error = TypedError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TypedError> {
+        match self.0 {
+            Value::Null => visitor.visit_unit(),
+            Value::Bool(flag) => visitor.visit_bool(*flag),
+            Value::Int(number) => visitor.visit_i64(*number),
+            Value::Float(number) => visitor.visit_f64(*number),
+            Value::String(text) => visitor.visit_borrowed_str(text),
+            Value::Array(items) => visitor.visit_seq(SeqDeserializer::new(items.iter().map(TreeReader))),
+            Value::Object(map) => visitor.visit_map(MapDeserializer::new(members(map))),
+            Value::Raw(raw) => match json::parse(raw.as_str().as_bytes()) {
+                Ok(value) => OwnedReader(value).deserialize_any(visitor),
+                Err(error) => Err(serde::de::Error::custom(error)),
+            },
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TypedError> {
+        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, TypedError> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, TypedError> {
+        match self.0 {
+            Value::String(text) => visitor.visit_enum(text.as_str().into_deserializer()),
+            other => Err(serde::de::Error::custom(format!("expected a string, found {}", other.type_name()))),
+        }
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
+        tuple_struct map struct identifier ignored_any
+    }
+}
+
+impl<'de> IntoDeserializer<'de, TypedError> for TreeReader<'de> {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+fn members(map: &Map) -> impl Iterator<Item = (StrDeserializer<'_, TypedError>, TreeReader<'_>)> {
+    map.iter().map(|(name, value)| (name.into_deserializer(), TreeReader(value)))
+}
+
+/// Reads a tree that was made on the way, out of a raw value.
+struct OwnedReader(Value);
+
+impl<'de> Deserializer<'de> for OwnedReader {
+    type Error = TypedError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TypedError> {
+        match self.0 {
+            Value::Null => visitor.visit_unit(),
+            Value::Bool(flag) => visitor.visit_bool(flag),
+            Value::Int(number) => visitor.visit_i64(number),
+            Value::Float(number) => visitor.visit_f64(number),
+            Value::String(text) => visitor.visit_string(text.into_string()),
+            Value::Array(items) => visitor.visit_seq(SeqDeserializer::new(items.into_iter().map(OwnedReader))),
+            Value::Object(map) => {
+                let members = map.into_iter().map(|(name, value)| (name.into_string(), OwnedReader(value)));
+                visitor.visit_map(MapDeserializer::new(members))
+            }
+            Value::Raw(_) => unreachable!("parsing makes no raw values"),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TypedError> {
+        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, TypedError> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
+        tuple_struct map struct identifier ignored_any enum
+    }
+}
+
+impl<'de> IntoDeserializer<'de, TypedError> for OwnedReader {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
