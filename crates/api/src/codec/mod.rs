@@ -4,3 +4,4 @@ pub mod canonical;
 pub mod json;
 pub mod protobuf;
 mod scalar;
+pub mod yaml;

@@ -1,0 +1,405 @@
+//! From the tape to a value: aliases are followed, merge keys merged, keys become names.
+//!
+//! A stack of half-made collections, no deeper than JSON's; nothing recurses. Aliases can make a small text
+//! enormous: the share of the work they may cause is upstream's, the text they may copy is bounded on top.
+
+use std::collections::HashSet;
+
+use super::resolve::{Resolved, resolve};
+use super::tape::{Content, Node, Scalar, Tag};
+use super::{Error, message, number};
+use crate::codec::json::MAX_TREE_DEPTH;
+use crate::fuzz::steps;
+use crate::value::{Map, Text, Value};
+
+/// The value of a document, and what strict decoding has to say about it.
+pub(super) struct Decoded {
+    pub(super) value: Value,
+    pub(super) duplicates: Vec<String>,
+}
+
+pub(super) fn decode(tape: &[Node<'_>], strict: bool) -> Result<Decoded, Error> {
+    let mut decoder = Decoder {
+        tape,
+        strict,
+        frames: Vec::new(),
+        maps: Vec::new(),
+        active: HashSet::new(),
+        depth: 0,
+        budget: Budget { nodes: 1, ..Budget::default() },
+        infinite: false,
+        unsupported: None,
+        duplicates: Vec::new(),
+    };
+    let value = if tape.is_empty() { Value::Null } else { decoder.run()? };
+    if let Some(error) = decoder.unsupported {
+        return Err(error);
+    }
+    if decoder.infinite
+        && let Some(name) = first_not_in_json(&value)
+    {
+        return Err(Error::NotInJson(name));
+    }
+    decoder.duplicates.sort_by_key(|(node, _)| *node);
+    Ok(Decoded { value, duplicates: decoder.duplicates.into_iter().map(|(_, text)| text).collect() })
+}
+
+struct Decoder<'a> {
+    tape: &'a [Node<'a>],
+    strict: bool,
+    frames: Vec<Frame<'a>>,
+    /// The members of the open mappings.
+    maps: Vec<Vec<Member<'a>>>,
+    /// The aliases that are being followed.
+    active: HashSet<usize>,
+    /// Open collections.
+    depth: usize,
+    budget: Budget,
+    /// An infinity or NaN was read; it counts only if it is still there in the end.
+    infinite: bool,
+    unsupported: Option<Error>,
+    /// With the number of the decoded node, for the order.
+    duplicates: Vec<(usize, String)>,
+}
+
+enum Frame<'a> {
+    Sequence {
+        next: usize,
+        end: usize,
+        items: Vec<Value>,
+    },
+    Mapping(Mapping<'a>),
+    /// Mappings to be merged into the one below, the last first.
+    Merges(Vec<usize>),
+    Alias(usize),
+}
+
+/// A mapping that is being read.
+struct Mapping<'a> {
+    /// The node that was entered last.
+    at: usize,
+    next: usize,
+    end: usize,
+    /// Read, and waiting for its value.
+    key: Option<Resolved<'a>>,
+    /// Its members go to the mapping around it.
+    merged: bool,
+}
+
+struct Member<'a> {
+    key: Resolved<'a>,
+    value: Value,
+    line: usize,
+    number: usize,
+}
+
+/// What comes out of a node.
+enum Made<'a> {
+    Scalar(Resolved<'a>),
+    Collection(Value),
+    /// A mapping that was merged into the one around it.
+    Merged,
+}
+
+impl<'a> Decoder<'a> {
+    fn run(&mut self) -> Result<Value, Error> {
+        let mut made = self.enter(0, false)?;
+        loop {
+            match (made.take(), self.frames.pop()) {
+                (Some(made), None) => return Ok(self.value(made)),
+                (Some(done), Some(Frame::Alias(node))) => {
+                    self.active.remove(&node);
+                    self.budget.alias_depth -= 1;
+                    made = Some(done);
+                }
+                (done, Some(Frame::Sequence { next, end, mut items })) => {
+                    items.extend(done.map(|done| self.value(done)));
+                    made = self.advance_sequence(next, end, items)?;
+                }
+                (done, Some(Frame::Mapping(mapping))) => made = self.advance_mapping(mapping, done)?,
+                (_, Some(Frame::Merges(places))) => made = self.advance_merges(places)?,
+                (None, Some(Frame::Alias(_)) | None) => unreachable!("an alias leads to something"),
+            }
+        }
+    }
+
+    /// Begins the node at `place`: a scalar is made at once, a collection is left open.
+    fn enter(&mut self, mut place: usize, merged: bool) -> Result<Option<Made<'a>>, Error> {
+        let tape = self.tape;
+        loop {
+            self.budget.node()?;
+            match &tape[place].content {
+                Content::Alias(name, target) => {
+                    if !self.active.insert(place) {
+                        return Err(Error::SelfReference((*name).to_owned()));
+                    }
+                    self.budget.alias_depth += 1;
+                    self.frames.push(Frame::Alias(place));
+                    place = *target;
+                }
+                Content::Scalar(scalar) => {
+                    self.budget.text(scalar.text.len())?;
+                    return resolve(scalar).map(|scalar| Some(Made::Scalar(scalar)));
+                }
+                Content::Sequence(end) => {
+                    self.deepen('[')?;
+                    self.frames.push(Frame::Sequence { next: place + 1, end: *end, items: Vec::new() });
+                    return Ok(None);
+                }
+                Content::Mapping(end) => {
+                    if !merged {
+                        self.deepen('{')?;
+                        self.maps.push(Vec::new());
+                    }
+                    let mapping = Mapping { at: place, next: place + 1, end: *end, key: None, merged };
+                    self.frames.push(Frame::Mapping(mapping));
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    fn deepen(&mut self, bracket: char) -> Result<(), Error> {
+        self.depth += 1;
+        if self.depth > MAX_TREE_DEPTH { Err(Error::TooDeep(bracket)) } else { Ok(()) }
+    }
+
+    fn advance_sequence(
+        &mut self,
+        next: usize,
+        end: usize,
+        items: Vec<Value>,
+    ) -> Result<Option<Made<'a>>, Error> {
+        if next == end {
+            self.depth -= 1;
+            return Ok(Some(Made::Collection(Value::Array(items))));
+        }
+        self.frames.push(Frame::Sequence { next: self.behind(next), end, items });
+        self.enter(next, false)
+    }
+
+    fn advance_mapping(
+        &mut self,
+        mut mapping: Mapping<'a>,
+        done: Option<Made<'a>>,
+    ) -> Result<Option<Made<'a>>, Error> {
+        match (mapping.key.take(), done) {
+            (None, Some(Made::Scalar(key))) => mapping.key = Some(key),
+            (None, Some(Made::Collection(key))) => return Err(Error::CollectionKey(message::value(&key))),
+            (Some(key), Some(done)) => self.member(key, done, self.tape[mapping.at].line),
+            (_, None | Some(Made::Merged)) => {}
+        }
+        let place = mapping.next;
+        if place == mapping.end {
+            return Ok(Some(if mapping.merged { Made::Merged } else { self.finish_mapping() }));
+        }
+        mapping.at = place;
+        mapping.next = self.behind(place);
+        if mapping.key.is_none() && self.is_merge(place) {
+            let source = mapping.next;
+            mapping.next = self.behind(source);
+            self.frames.push(Frame::Mapping(mapping));
+            return self.merge(source);
+        }
+        self.frames.push(Frame::Mapping(mapping));
+        self.enter(place, false)
+    }
+
+    /// The place behind the node at `place`, with all it holds.
+    fn behind(&self, place: usize) -> usize {
+        match self.tape[place].content {
+            Content::Sequence(end) | Content::Mapping(end) => end,
+            Content::Scalar(_) | Content::Alias(..) => place + 1,
+        }
+    }
+
+    fn value(&mut self, made: Made<'a>) -> Value {
+        match made {
+            Made::Scalar(scalar) => {
+                self.infinite |= matches!(scalar, Resolved::Float(number) if !number.is_finite());
+                scalar_value(scalar)
+            }
+            Made::Collection(value) => value,
+            Made::Merged => Value::Null,
+        }
+    }
+}
+
+/// Mappings.
+impl<'a> Decoder<'a> {
+    fn member(&mut self, key: Resolved<'a>, made: Made<'a>, line: usize) {
+        let value = self.value(made);
+        if self.unsupported.is_none() {
+            self.unsupported = match key {
+                Resolved::Null => Some(unsupported("%!s(<nil>)", &key, &value)),
+                Resolved::Uint(_) => Some(unsupported("uint64", &key, &value)),
+                _ => None,
+            };
+        }
+        let member = Member { key, value, line, number: self.budget.nodes };
+        self.maps.last_mut().expect("a mapping is open").push(member);
+    }
+
+    fn finish_mapping(&mut self) -> Made<'a> {
+        self.depth -= 1;
+        let members = self.maps.pop().expect("pushed when the mapping was entered");
+        if self.strict {
+            self.note_duplicates(&members);
+        }
+        steps::count(members.len() * members.len().checked_ilog2().unwrap_or(0) as usize);
+        let members = members.into_iter().map(|member| (name(member.key), member.value)).collect();
+        Made::Collection(Value::Object(Map::from_members(members)))
+    }
+
+    fn note_duplicates(&mut self, members: &[Member<'a>]) {
+        let mut seen = HashSet::with_capacity(members.len());
+        for member in members {
+            if identity(&member.key).is_some_and(|identity| !seen.insert(identity)) {
+                let key = message::key(&member.key);
+                self.duplicates
+                    .push((member.number, format!("line {}: key {key} already set in map", member.line + 1)));
+            }
+        }
+    }
+
+    fn is_merge(&self, place: usize) -> bool {
+        matches!(&self.tape[place].content, Content::Scalar(Scalar { text, tag, implicit })
+            if text == "<<" && (*implicit || *tag == Tag::Merge))
+    }
+
+    fn merge(&mut self, place: usize) -> Result<Option<Made<'a>>, Error> {
+        match &self.tape[place].content {
+            Content::Sequence(end) => {
+                let mut places = Vec::new();
+                let mut item = place + 1;
+                while item < *end {
+                    places.push(item);
+                    item = self.behind(item);
+                }
+                self.advance_merges(places)
+            }
+            _ => self.merge_one(place),
+        }
+    }
+
+    fn advance_merges(&mut self, mut places: Vec<usize>) -> Result<Option<Made<'a>>, Error> {
+        match places.pop() {
+            None => Ok(Some(Made::Merged)),
+            Some(place) => {
+                self.frames.push(Frame::Merges(places));
+                self.merge_one(place)
+            }
+        }
+    }
+
+    fn merge_one(&mut self, place: usize) -> Result<Option<Made<'a>>, Error> {
+        let mapping = match self.tape[place].content {
+            Content::Alias(_, target) => matches!(self.tape[target].content, Content::Mapping(_)),
+            Content::Mapping(_) => true,
+            Content::Scalar(_) | Content::Sequence(_) => false,
+        };
+        if mapping { self.enter(place, true) } else { Err(Error::Merge) }
+    }
+}
+
+/// What two keys have in common when they are the same; NaN is never the same.
+fn identity<'k>(key: &'k Resolved<'_>) -> Option<(u8, u64, &'k str)> {
+    Some(match key {
+        Resolved::Null => (0, 0, ""),
+        Resolved::Bool(flag) => (1, u64::from(*flag), ""),
+        Resolved::Int(number) => (2, number.cast_unsigned(), ""),
+        Resolved::Uint(number) => (3, *number, ""),
+        Resolved::Float(number) if number.is_nan() => return None,
+        Resolved::Float(number) => (4, (number + 0.0).to_bits(), ""),
+        Resolved::Text(text) => (5, 0, text),
+    })
+}
+
+fn unsupported(kind: &'static str, key: &Resolved<'_>, value: &Value) -> Error {
+    Error::ScalarKey { kind, key: message::key(key), value: message::lone_value(value) }
+}
+
+/// A key as the name of a member.
+fn name(key: Resolved<'_>) -> Text {
+    match key {
+        Resolved::Text(text) => Text::from(text),
+        Resolved::Int(number) => Text::from(number.to_string()),
+        Resolved::Uint(number) => Text::from(number.to_string()),
+        Resolved::Float(number) => Text::from(number::print_key(number)),
+        Resolved::Bool(true) => Text::const_new("true"),
+        Resolved::Bool(false) => Text::const_new("false"),
+        Resolved::Null => Text::const_new("null"),
+    }
+}
+
+/// Upstream goes through JSON, where a float without a fraction is an integer.
+fn scalar_value(scalar: Resolved<'_>) -> Value {
+    match scalar {
+        Resolved::Null => Value::Null,
+        Resolved::Bool(flag) => Value::Bool(flag),
+        Resolved::Int(number) => Value::Int(number),
+        #[expect(clippy::cast_precision_loss, reason = "JSON decoding loses the same")]
+        Resolved::Uint(number) => Value::Float(number as f64),
+        Resolved::Float(number) => number::whole(number).map_or(Value::Float(number), Value::Int),
+        Resolved::Text(text) => Value::String(Text::from(text)),
+    }
+}
+
+/// The first infinity or NaN, in the order of the names.
+fn first_not_in_json(value: &Value) -> Option<&'static str> {
+    let mut left = vec![value];
+    while let Some(value) = left.pop() {
+        match value {
+            Value::Float(number) => {
+                if let Some(name) = number::not_in_json(*number) {
+                    return Some(name);
+                }
+            }
+            Value::Array(items) => left.extend(items.iter().rev()),
+            Value::Object(map) => left.extend(map.iter().rev().map(|(_, value)| value)),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The work done, and how much of it aliases caused.
+#[derive(Default)]
+struct Budget {
+    nodes: usize,
+    aliased_nodes: usize,
+    aliased_text: usize,
+    alias_depth: usize,
+}
+
+impl Budget {
+    fn node(&mut self) -> Result<(), Error> {
+        steps::count(1);
+        self.nodes += 1;
+        self.aliased_nodes += usize::from(self.alias_depth > 0);
+        if self.aliased_nodes > 100 && self.nodes > 1000 && self.too_many_aliased() {
+            return Err(Error::ExcessiveAliasing);
+        }
+        Ok(())
+    }
+
+    /// 99 percent may come from aliases in a small document, 10 percent in a large one, less and less in between.
+    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
+    fn too_many_aliased(&self) -> bool {
+        let share = self.aliased_nodes as f64 / self.nodes as f64;
+        let large = (self.nodes as f64 - 400_000.0) / (4_000_000.0 - 400_000.0);
+        share > 0.99 - 0.89 * large.clamp(0.0, 1.0)
+    }
+
+    fn text(&mut self, length: usize) -> Result<(), Error> {
+        steps::count(length);
+        if self.alias_depth > 0 {
+            self.aliased_text += length;
+        }
+        if self.aliased_text > MAX_ALIASED_TEXT { Err(Error::ExcessiveAliasing) } else { Ok(()) }
+    }
+}
+
+/// More than any object may be large. Upstream counts nodes only, so that one long string, aliased often, fills its
+/// memory.
+const MAX_ALIASED_TEXT: usize = 16 << 20;

@@ -1,0 +1,51 @@
+//! Why a text is not YAML, or not what JSON can hold. The texts are upstream's.
+
+/// What [`decode`](super::decode) refuses.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// The text breaks the rules of YAML.
+    #[error("yaml: {}{problem}", place(*.line))]
+    Syntax { problem: &'static str, line: usize },
+    #[error("yaml: unknown anchor '{0}' referenced")]
+    UnknownAnchor(String),
+    #[error("yaml: anchor '{0}' value contains itself")]
+    SelfReference(String),
+    /// Aliases make far more of the text than it says.
+    #[error("yaml: document contains excessive aliasing")]
+    ExcessiveAliasing,
+    #[error("yaml: map merge requires map or sequence of maps as the value")]
+    Merge,
+    /// An explicit tag does not fit what it tags.
+    #[error("yaml: cannot decode {found} `{text}` as a {wanted}")]
+    Tag { found: &'static str, text: String, wanted: &'static str },
+    #[error("yaml: !!binary value contains invalid base64 data")]
+    Binary,
+    /// A collection cannot be a key.
+    #[error("yaml: invalid map key: {0}")]
+    CollectionKey(String),
+    /// A scalar that no JSON name can stand for.
+    #[error("unsupported map key of type: {kind}, key: {key}, value: {value}")]
+    ScalarKey { kind: &'static str, key: String, value: String },
+    /// Infinities and NaN.
+    #[error("json: unsupported value: {0}")]
+    NotInJson(&'static str),
+    /// The bracket that JSON would open one level too deep.
+    #[error("invalid character '{0}' exceeded max depth")]
+    TooDeep(char),
+}
+
+impl Error {
+    /// A syntax error with the line of the problem, or of the context it was found in. Line 0 is not mentioned.
+    pub(super) fn syntax(problem: &'static str, line: usize, context_line: usize) -> Error {
+        Error::Syntax { problem, line: if line == 0 { context_line } else { line } }
+    }
+}
+
+fn place(line: usize) -> String {
+    if line == 0 { String::new() } else { format!("line {line}: ") }
+}
+
+/// The keys that a mapping has more than once: what strict decoding reports beside the value.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("yaml: unmarshal errors:\n  {}", .0.join("\n  "))]
+pub struct DuplicateKeys(pub(super) Vec<String>);

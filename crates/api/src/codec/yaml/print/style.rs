@@ -1,0 +1,89 @@
+//! Which style a string is printed in.
+
+use super::super::resolve;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Style {
+    Plain,
+    SingleQuoted,
+    DoubleQuoted,
+    Literal,
+}
+
+/// What a string looks like, as far as it limits the style.
+pub(super) struct Looks {
+    /// Has line breaks.
+    pub(super) multiline: bool,
+    plain: bool,
+    single_quoted: bool,
+    block: bool,
+}
+
+/// The style of a string, for which a simple key has less choice.
+pub(super) fn style(text: &str, looks: &Looks, simple_key: bool) -> Style {
+    let quotes = resolve::needs_quotes(text);
+    if text.contains('\n') {
+        return if looks.block && !simple_key { Style::Literal } else { Style::DoubleQuoted };
+    }
+    if quotes || (simple_key && looks.multiline) {
+        return Style::DoubleQuoted;
+    }
+    match (looks.plain, looks.single_quoted) {
+        (true, _) => Style::Plain,
+        (false, true) => Style::SingleQuoted,
+        (false, false) => Style::DoubleQuoted,
+    }
+}
+
+impl Looks {
+    pub(super) fn of(text: &str) -> Looks {
+        let mut multiline = false;
+        let mut special = false;
+        let mut space_break = false;
+        let mut break_space = false;
+        let mut previous = None;
+        for character in text.chars() {
+            special |= !is_printable(character);
+            multiline |= is_break(character);
+            space_break |= previous == Some(' ') && is_break(character);
+            break_space |= previous.is_some_and(is_break) && character == ' ';
+            previous = Some(character);
+        }
+        let outer = |character: Option<char>| character.is_some_and(|edge| edge == ' ' || is_break(edge));
+        let open_ends = outer(text.chars().next()) || outer(text.chars().next_back());
+        let double_only = space_break || special;
+        Looks {
+            multiline,
+            plain: !(open_ends || break_space || double_only || multiline || has_indicators(text)),
+            single_quoted: !(break_space || double_only),
+            block: !text.is_empty() && !text.ends_with(' ') && !double_only,
+        }
+    }
+}
+
+/// Would an indicator in the text end or change a plain scalar?
+fn has_indicators(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let space_at = |place: usize| bytes.get(place).is_none_or(|byte| matches!(byte, b' ' | b'\t'));
+    let first = match bytes.first() {
+        Some(first) if b"#,[]{}&*!|>'\"%@`".contains(first) => true,
+        Some(b'?' | b':' | b'-') => space_at(1),
+        _ => false,
+    };
+    let inner = |(place, byte): (usize, &u8)| match byte {
+        b':' => space_at(place + 1),
+        b'#' => place > 0 && space_at(place - 1),
+        _ => false,
+    };
+    first || text.starts_with("---") || text.starts_with("...") || bytes.iter().enumerate().any(inner)
+}
+
+/// Can stand in the text unescaped. Tabs, and all beyond the basic plane, are escaped.
+pub(super) fn is_printable(character: char) -> bool {
+    matches!(character, '\n' | ' '..='~' | '\u{A0}'..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}')
+        && character != '\u{FEFF}'
+}
+
+pub(super) fn is_break(character: char) -> bool {
+    matches!(character, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}

@@ -1,0 +1,40 @@
+//! The YAML that upstream printed, read and printed again.
+
+mod shared;
+
+use coracle_api::codec::{json, yaml};
+
+#[test]
+fn what_upstream_printed_is_printed_the_same_again() {
+    let Some(folder) = shared::folder("data/roundtrip", "what_upstream_printed_is_printed_the_same_again")
+    else {
+        return;
+    };
+    let mut differ = Vec::new();
+    for file in shared::files(&folder, ".yaml") {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let value =
+            yaml::decode(text.as_bytes()).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        if yaml::print(&value) != text {
+            differ.push(file.display().to_string());
+        }
+    }
+    assert!(differ.is_empty(), "printed differently: {differ:#?}");
+}
+
+#[test]
+fn yaml_and_json_of_a_fixture_are_the_same_value() {
+    let Some(folder) = shared::folder("data/roundtrip", "yaml_and_json_of_a_fixture_are_the_same_value")
+    else {
+        return;
+    };
+    let mut differ = Vec::new();
+    for file in shared::files(&folder, ".yaml") {
+        let from_yaml = yaml::decode(&std::fs::read(&file).unwrap()).unwrap();
+        let from_json = json::parse(&std::fs::read(file.with_extension("json")).unwrap()).unwrap();
+        if from_yaml != from_json {
+            differ.push(file.display().to_string());
+        }
+    }
+    assert!(differ.is_empty(), "not the same: {differ:#?}");
+}
