@@ -9,7 +9,7 @@
 use crate::catalog::{Field, FieldRef, Node, RawKind, Shape, Struct};
 use crate::quantity::Quantity;
 use crate::time::{self, MicroTime, Time};
-use crate::{Map, Value};
+use crate::{Map, Text, Value};
 
 /// Brings an object of the given type into the form upstream writes. Expects a tree that was decoded with that type.
 pub fn canonicalize(value: &mut Value, node: Node<'_>) {
@@ -51,40 +51,48 @@ fn canonicalize_item(element: &mut Value, item: Node<'_>) {
     canonicalize(element, item);
 }
 
+/// Fields and members are both in order of their names, so one walk along both meets every pair.
 fn canonicalize_struct(value: &mut Value, of: Struct<'_>) {
-    if value.is_null() {
-        *value = Value::object();
-    }
-    let Value::Object(map) = value else { return };
+    let given = match value {
+        Value::Object(map) => std::mem::take(map).into_members(),
+        Value::Null => Vec::new(),
+        _ => return,
+    };
+    let mut settled = Vec::with_capacity(given.len() + 2);
+    let mut given = given.into_iter().peekable();
     for field in of.iter() {
-        match map.get_mut(field.name()) {
-            Some(found) if !found.is_null() => canonicalize(found, field.node()),
-            _ => {}
+        // Whatever the type does not know is not ours to judge.
+        while let Some(other) = given.next_if(|(name, _)| name.as_str() < field.name()) {
+            settled.push(other);
         }
-        settle(map, field);
+        let found = given.next_if(|(name, _)| *name == field.field.name);
+        if let Some(member) = settle(found, field) {
+            settled.push(member);
+        }
     }
+    settled.extend(given);
+    *value = Value::Object(Map::from_members(settled));
 }
 
-/// Puts the field where it must be, or takes it away where it must not.
-fn settle(map: &mut Map, field: FieldRef<'_>) {
-    let unset = match map.get(field.name()) {
-        None | Some(Value::Null) => true,
-        Some(found) => is_zero_value(found, field.field),
+/// What is written of a field, given what is there.
+fn settle(found: Option<(Text, Value)>, field: FieldRef<'_>) -> Option<(Text, Value)> {
+    let was_there = match found {
+        None | Some((_, Value::Null)) => None,
+        Some((name, mut value)) => {
+            canonicalize(&mut value, field.node());
+            if !is_zero_value(&value, field.field) {
+                return Some((name, value));
+            }
+            Some((name, value))
+        }
     };
-    if !unset {
-        return;
-    }
-    match when_unset(field.field) {
-        None => {
-            map.remove(field.name());
-        }
+    match (when_unset(field.field)?, was_there) {
         // A list that is given and empty stays `[]`; only one that is not there is null.
-        Some(Value::Null) => {
-            map.get_or_insert_with(field.name(), || Value::Null);
-        }
-        Some(mut written) => {
+        (Value::Null, Some(given)) => Some(given),
+        (Value::Null, None) => Some((field.field.name.clone(), Value::Null)),
+        (mut written, _) => {
             canonicalize(&mut written, field.node());
-            map.insert(field.field.name.clone(), written);
+            Some((field.field.name.clone(), written))
         }
     }
 }

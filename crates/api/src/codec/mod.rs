@@ -1,5 +1,6 @@
 //! Objects as bytes: JSON, YAML and protobuf, each to and from the tree.
 
+pub mod any;
 pub mod canonical;
 pub mod json;
 pub mod protobuf;

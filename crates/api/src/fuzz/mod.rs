@@ -3,8 +3,10 @@
 //! The targets of `fuzz/` call these with inputs that a fuzzer invents; `tests/fuzz_corpus.rs` calls them with the
 //! inputs that are kept, and with changes of those. [`steps`] counts what an input costs.
 
+mod codecs;
 pub mod objects;
 pub mod steps;
 mod vocabulary;
 
+pub use codecs::{json, protobuf};
 pub use vocabulary::{quantities, selectors};

@@ -5,6 +5,7 @@
 //! over at once ([`Map::from_members`]).
 
 use super::{Text, Value};
+use crate::fuzz::steps;
 
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Map {
@@ -22,10 +23,14 @@ impl Map {
 
     /// Members in any order; of several with one name the last is kept. Costs a sort only if they are out of order.
     pub fn from_members(mut members: Vec<(Text, Value)>) -> Map {
+        steps::count(members.len());
         if !members.is_sorted_by(|a, b| a.0 < b.0) {
             // Stable, and reversed first: the last of equal names comes first, and `dedup` keeps the first.
             members.reverse();
-            members.sort_by(|a, b| a.0.cmp(&b.0));
+            members.sort_by(|a, b| {
+                steps::count(1);
+                a.0.cmp(&b.0)
+            });
             members.dedup_by(|later, first| later.0 == first.0);
         }
         Map { members }

@@ -16,6 +16,14 @@ pub use raw::RawJson;
 /// A string that costs no allocation up to 24 bytes, nor when it is a literal of the program.
 pub type Text = compact_str::CompactString;
 
+/// The text of some bytes; what is no UTF-8 in them becomes U+FFFD.
+pub(crate) fn text_of(bytes: &[u8]) -> Text {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Text::new(text),
+        Err(_) => Text::new(String::from_utf8_lossy(bytes)),
+    }
+}
+
 /// One JSON value.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Value {

@@ -27,9 +27,9 @@ pub enum DecodeError {
     /// It is no JSON.
     #[error("{0}")]
     Syntax(#[from] SyntaxError),
-    /// A value is of the wrong type.
-    #[error("{0}")]
-    Type(String),
+    /// A value is of the wrong type. The message is upstream's, which leaves indices out; `place` has them.
+    #[error("{message}")]
+    Type { message: String, place: String },
 }
 
 /// A decoded tree.
@@ -54,7 +54,7 @@ pub fn decode(text: &[u8], node: Option<Node<'_>>) -> Result<Decoded, DecodeErro
     let value = decoder.value(node, &place)?;
     decoder.scanner.finish()?;
     match decoder.type_error {
-        Some(error) => Err(DecodeError::Type(error)),
+        Some(error) => Err(error),
         None => Ok(Decoded { value, strict: decoder.strict }),
     }
 }
@@ -71,7 +71,7 @@ struct Decoder<'t> {
     depth: usize,
     /// Above zero: inside a value whose type upstream decodes leniently by itself.
     lenient: usize,
-    type_error: Option<String>,
+    type_error: Option<DecodeError>,
     strict: Vec<String>,
     seen: HashSet<String>,
 }
@@ -107,7 +107,7 @@ impl Decoder<'_> {
             (Shape::List(_) | Shape::Strings, Token::Open(b'[')) => self.elements(node.item(), place),
             (Shape::Quantity, Token::Open(bracket)) => {
                 self.pass(bracket)?;
-                Ok(self.refuse_with(scalar::NOT_A_QUANTITY.to_string()))
+                Ok(self.refuse_with(scalar::NOT_A_QUANTITY.to_string(), place))
             }
             (_, Token::Open(bracket)) => {
                 self.pass(bracket)?;
@@ -132,7 +132,7 @@ impl Decoder<'_> {
     fn judged(&mut self, result: Result<Value, scalar::Refusal>, node: Node<'_>, place: &Place<'_>) -> Value {
         match result {
             Ok(value) => value,
-            Err(scalar::Refusal::Text(text)) => self.refuse_with(text),
+            Err(scalar::Refusal::Text(text)) => self.refuse_with(text, place),
             Err(scalar::Refusal::Type(found)) => self.refuse(&found, node, place),
         }
     }
@@ -150,7 +150,7 @@ impl Decoder<'_> {
                 if let Token::Open(bracket) = token {
                     self.pass(bracket)?;
                 }
-                Ok(self.refuse_with("boolean or JSON schema expected".to_string()))
+                Ok(self.refuse_with("boolean or JSON schema expected".to_string(), place))
             }
             // Upstream takes anything else for nothing at all.
             _ => Ok(Value::Null),
@@ -263,11 +263,13 @@ impl Decoder<'_> {
             Some(of) => format!("struct field {}.{}", of.short_name(), field_names(&place.path)),
             None => "value".to_string(),
         };
-        self.refuse_with(format!("json: cannot unmarshal {found} into Go {into} of type {wanted}"))
+        self.refuse_with(format!("json: cannot unmarshal {found} into Go {into} of type {wanted}"), place)
     }
 
-    fn refuse_with(&mut self, text: String) -> Value {
-        self.type_error.get_or_insert(text);
+    fn refuse_with(&mut self, message: String, place: &Place<'_>) -> Value {
+        if self.type_error.is_none() {
+            self.type_error = Some(DecodeError::Type { message, place: place.path.to_string() });
+        }
         Value::Null
     }
 

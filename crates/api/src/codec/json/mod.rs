@@ -6,7 +6,7 @@ mod write;
 
 pub use decode::{DecodeError, Decoded, MAX_TREE_DEPTH, decode};
 pub use scan::{MAX_DEPTH, SyntaxError};
-pub use write::{write, write_string};
+pub use write::{write, write_pretty, write_string};
 
 use crate::Value;
 use crate::value::RawJson;
@@ -23,12 +23,20 @@ pub fn to_string(value: &Value) -> String {
     String::from_utf8(to_vec(value)).expect("every piece written is UTF-8")
 }
 
+/// `value` as JSON for people, with a line break at its end.
+pub fn to_pretty(value: &Value) -> String {
+    let mut out = Vec::with_capacity(2048);
+    write_pretty(value, 0, &mut out);
+    out.push(b'\n');
+    String::from_utf8(out).expect("every piece written is UTF-8")
+}
+
 /// Any JSON, as it is.
 pub fn parse(text: &[u8]) -> Result<Value, SyntaxError> {
     match decode(text, None) {
         Ok(decoded) => Ok(decoded.value),
         Err(DecodeError::Syntax(error)) => Err(error),
-        Err(DecodeError::Type(text)) => unreachable!("without a type nothing is of the wrong one: {text}"),
+        Err(DecodeError::Type { message, .. }) => unreachable!("without a type nothing is of the wrong one: {message}"),
     }
 }
 

@@ -5,7 +5,8 @@
 //! for strings, which are copied out after their end is found.
 
 use crate::Text;
-use crate::value::RawJson;
+use crate::fuzz::steps;
+use crate::value::{RawJson, text_of};
 
 /// Deepest nesting of a document, whatever it holds.
 pub const MAX_DEPTH: usize = 10_000;
@@ -39,6 +40,7 @@ impl<'a> Scanner<'a> {
     /// The next byte that is not white space.
     fn peek(&mut self) -> Option<u8> {
         while let Some(byte) = self.text.get(self.at) {
+            steps::count(1);
             if !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
                 return Some(*byte);
             }
@@ -228,6 +230,7 @@ impl<'a> Scanner<'a> {
             }
             self.some_digits("in exponent of numeric literal")?;
         }
+        steps::count(self.at - start);
         Ok(std::str::from_utf8(&self.text[start..self.at]).expect("a numeric literal is ASCII"))
     }
 
@@ -266,8 +269,9 @@ impl<'a> Scanner<'a> {
             }
         }
         self.at = at + 1;
+        steps::count(at - start);
         let body = &self.text[start..at];
-        Ok(if plain { Text::from_utf8_lossy(body) } else { unescape(body) })
+        Ok(if plain { text_of(body) } else { unescape(body) })
     }
 
     /// Checks the escape whose letter is at `at` and returns the place behind it.

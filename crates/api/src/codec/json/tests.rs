@@ -106,6 +106,13 @@ fn a_value_of_the_wrong_type_is_named_with_its_place() {
 }
 
 #[test]
+fn the_exact_place_stands_beside_the_message() {
+    let text = r#"{"spec":{"containers":[{"ports":[{},{"containerPort":"x"}]}]}}"#;
+    let DecodeError::Type { place, .. } = decode_pod(text).unwrap_err() else { panic!("a type error") };
+    assert_eq!(place, "spec.containers[0].ports[1].containerPort");
+}
+
+#[test]
 fn a_syntax_error_further_on_outweighs_a_type_error() {
     let error = decode_pod(r#"{"metadata":{"name":5},"#).unwrap_err();
     assert_eq!(error.to_string(), "unexpected end of JSON input");

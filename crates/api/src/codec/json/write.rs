@@ -26,6 +26,47 @@ pub fn write(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
+/// Appends `value` as JSON for people: a member or element a line, four spaces a level.
+pub fn write_pretty(value: &Value, level: usize, out: &mut Vec<u8>) {
+    let line = |level: usize, out: &mut Vec<u8>| {
+        out.push(b'\n');
+        out.extend(std::iter::repeat_n(b' ', 4 * level));
+    };
+    match value {
+        Value::Array(items) if !items.is_empty() => {
+            out.push(b'[');
+            for (place, item) in items.iter().enumerate() {
+                if place > 0 {
+                    out.push(b',');
+                }
+                line(level + 1, out);
+                write_pretty(item, level + 1, out);
+            }
+            line(level, out);
+            out.push(b']');
+        }
+        Value::Object(map) if !map.is_empty() => {
+            out.push(b'{');
+            for (place, (name, value)) in map.iter().enumerate() {
+                if place > 0 {
+                    out.push(b',');
+                }
+                line(level + 1, out);
+                write_string(name, out);
+                out.extend_from_slice(b": ");
+                write_pretty(value, level + 1, out);
+            }
+            line(level, out);
+            out.push(b'}');
+        }
+        Value::Raw(raw) => match super::parse(raw.as_str().as_bytes()) {
+            Ok(tree) => write_pretty(&tree, level, out),
+            Err(_) => write(value, out),
+        },
+        other => write(other, out),
+    }
+}
+
 fn write_map(map: &Map, out: &mut Vec<u8>) {
     out.push(b'{');
     for (place, (name, value)) in map.iter().enumerate() {

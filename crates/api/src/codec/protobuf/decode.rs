@@ -9,7 +9,9 @@ use super::{ProtobufError, Where};
 use crate::catalog::{Field, FieldRef, Node, RawKind, Shape, Span, Struct, Wire, WireTo};
 use crate::codec::canonical::{canonicalize, when_unset, zero};
 use crate::codec::json::{self, MAX_TREE_DEPTH};
+use crate::fuzz::steps;
 use crate::time::{Duration, MicroTime, Time, Timestamp};
+use crate::value::text_of;
 use crate::{Map, Path, Text, Value};
 
 /// Decodes one message as a struct of the catalogue.
@@ -108,7 +110,7 @@ impl Decoder {
         let mut reader = Reader::new(bytes);
         while let Some((number, payload)) = reader.next().within(path)? {
             match number {
-                1 => key = Text::from_utf8_lossy(payload.bytes().within(path)?),
+                1 => key = text_of(payload.bytes().within(path)?),
                 2 => value = Some(self.value(payload, item, &path.key(&key))?),
                 _ => {}
             }
@@ -118,7 +120,7 @@ impl Decoder {
 
     fn value(&mut self, payload: Payload<'_>, node: Node<'_>, path: &Path<'_>) -> Result<Value, ProtobufError> {
         Ok(match node.shape {
-            Shape::String => Value::String(Text::from_utf8_lossy(payload.bytes().within(path)?)),
+            Shape::String => Value::String(text_of(payload.bytes().within(path)?)),
             Shape::Bytes => Value::string(base64_text(payload.bytes().within(path)?)),
             Shape::Bool | Shape::Int32 | Shape::Int64 => varint_value(payload.varint().within(path)?, node.shape),
             Shape::Double => Value::Float(finite(f64::from_bits(payload.fixed64().within(path)?))),
@@ -158,7 +160,7 @@ impl Decoder {
                 (Shape::SchemaOrArray(_), 2) => {
                     several.push(self.message(payload.bytes().within(path)?, schema, path)?);
                 }
-                (_, 2) => several.push(Value::String(Text::from_utf8_lossy(payload.bytes().within(path)?))),
+                (_, 2) => several.push(Value::String(text_of(payload.bytes().within(path)?))),
                 _ => {}
             }
         }
@@ -171,8 +173,11 @@ impl Decoder {
     }
 
     fn slot(&mut self, base: usize, position: u16) -> Option<&mut Value> {
-        // Repeated fields come together, so it is almost always the last.
-        let found = self.pending[base..].iter().rposition(|(at, _)| *at == position)?;
+        // Repeated fields come together, so it is almost always the last; and there are never more than the type has.
+        let found = self.pending[base..].iter().rposition(|(at, _)| {
+            steps::count(1);
+            *at == position
+        })?;
         Some(&mut self.pending[base + found].1)
     }
 
@@ -299,7 +304,7 @@ fn quantity(bytes: &[u8]) -> Result<Value, WireError> {
     let mut reader = Reader::new(bytes);
     while let Some((number, payload)) = reader.next()? {
         if number == 1 {
-            text = Text::from_utf8_lossy(payload.bytes()?);
+            text = text_of(payload.bytes()?);
         }
     }
     Ok(Value::String(text))
@@ -334,7 +339,7 @@ fn int_or_string(bytes: &[u8]) -> Result<Value, WireError> {
         match tag {
             1 => is_text = payload.varint()? == 1,
             2 => number = varint_value(payload.varint()?, Shape::Int32),
-            3 => text = Text::from_utf8_lossy(payload.bytes()?),
+            3 => text = text_of(payload.bytes()?),
             _ => {}
         }
     }
@@ -346,7 +351,7 @@ fn strings(bytes: &[u8]) -> Result<Value, WireError> {
     let mut reader = Reader::new(bytes);
     while let Some((number, payload)) = reader.next()? {
         if number == 1 {
-            items.push(Value::String(Text::from_utf8_lossy(payload.bytes()?)));
+            items.push(Value::String(text_of(payload.bytes()?)));
         }
     }
     Ok(Value::Array(items))

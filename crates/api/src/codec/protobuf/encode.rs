@@ -37,20 +37,26 @@ impl Encoder<'_> {
         if of.declared.proto_package.is_empty() {
             return Err(ProtobufError::NoMessage { place: path.to_string(), type_name: of.declared.name.to_string() });
         }
-        self.wires(map, of, of.wires(), path)
+        self.wires(&Members::of(map, of), of, of.wires(), path)
     }
 
-    fn wires(&mut self, map: &Map, of: Struct<'_>, wires: Span, path: &Path<'_>) -> Result<(), ProtobufError> {
+    fn wires(
+        &mut self,
+        members: &Members<'_>,
+        of: Struct<'_>,
+        wires: Span,
+        path: &Path<'_>,
+    ) -> Result<(), ProtobufError> {
         for wire in wires.of(&of.page.wires).iter().rev() {
             match wire.to {
                 WireTo::Inline(below) => {
                     let end = self.out.len();
-                    self.wires(map, of, below, path)?;
+                    self.wires(members, of, below, path)?;
                     self.out.close(wire.tag, end);
                 }
                 WireTo::Field(position) => {
                     let field = of.at(usize::from(position));
-                    let value = map.get(field.name()).unwrap_or(&Value::Null);
+                    let value = members.get(position);
                     if field.field.presence.pointer() && value.is_null() {
                         continue;
                     }
@@ -213,6 +219,39 @@ impl Encoder<'_> {
         self.out.number(2, u64::from(at.subsec_nanos()));
         self.out.number(1, at.unix_seconds().cast_unsigned());
         Ok(())
+    }
+}
+
+/// The members of an object by the place of their field in the struct: names are compared once, not once per tag.
+struct Members<'v> {
+    near: [Option<&'v Value>; Members::NEAR],
+    /// Of the few structs with more fields.
+    far: Vec<(u16, &'v Value)>,
+}
+
+impl<'v> Members<'v> {
+    const NEAR: usize = 48;
+
+    fn of(map: &'v Map, of: Struct<'_>) -> Members<'v> {
+        let mut members = Members { near: [None; Members::NEAR], far: Vec::new() };
+        let mut expected = 0;
+        for (name, value) in map.iter() {
+            let Some(place) = of.position_from(name, expected) else { continue };
+            expected = place + 1;
+            match members.near.get_mut(place) {
+                Some(slot) => *slot = Some(value),
+                None => members.far.push((u16::try_from(place).expect("a struct has few fields"), value)),
+            }
+        }
+        members
+    }
+
+    fn get(&self, place: u16) -> &'v Value {
+        const NULL: &Value = &Value::Null;
+        match self.near.get(usize::from(place)) {
+            Some(slot) => slot.unwrap_or(NULL),
+            None => self.far.iter().find(|(at, _)| *at == place).map_or(NULL, |(_, value)| value),
+        }
     }
 }
 

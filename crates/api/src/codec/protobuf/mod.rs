@@ -13,6 +13,7 @@ pub use wire::WireError;
 
 use crate::catalog::{Page, Struct};
 use crate::codec::json;
+use crate::value::text_of;
 use crate::{Path, Text, Value};
 use wire::{BackWriter, Reader};
 
@@ -80,8 +81,8 @@ pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, ProtobufError> {
                 let mut names = Reader::new(payload.bytes().within(root)?);
                 while let Some((number, payload)) = names.next().within(root)? {
                     match number {
-                        1 => envelope.api_version = Text::from_utf8_lossy(payload.bytes().within(root)?),
-                        2 => envelope.kind = Text::from_utf8_lossy(payload.bytes().within(root)?),
+                        1 => envelope.api_version = text_of(payload.bytes().within(root)?),
+                        2 => envelope.kind = text_of(payload.bytes().within(root)?),
                         _ => {}
                     }
                 }
@@ -93,7 +94,7 @@ pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, ProtobufError> {
                     return Err(ProtobufError::ContentEncoding(String::from_utf8_lossy(encoding).into_owned()));
                 }
             }
-            4 => envelope.content_type = Text::from_utf8_lossy(payload.bytes().within(root)?),
+            4 => envelope.content_type = text_of(payload.bytes().within(root)?),
             _ => {}
         }
     }

@@ -1,5 +1,7 @@
 //! The protobuf wire format: varints, tags, lengths.
 
+use crate::fuzz::steps;
+
 /// Why bytes are no protobuf message of their type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
@@ -86,6 +88,7 @@ impl<'a> Reader<'a> {
         if self.bytes.is_empty() {
             return Ok(None);
         }
+        steps::count(1);
         let (number, wire_type) = self.tag()?;
         let payload = match wire_type {
             VARINT => Payload::Varint(self.varint()?),
@@ -123,6 +126,7 @@ impl<'a> Reader<'a> {
     fn skip_group(&mut self) -> Result<(), WireError> {
         let mut open = 1usize;
         while open > 0 {
+            steps::count(1);
             let (_, wire_type) = self.tag()?;
             match wire_type {
                 VARINT => {
@@ -169,6 +173,7 @@ impl<'a> Reader<'a> {
     }
 
     fn take(&mut self, len: usize) -> Result<&'a [u8], WireError> {
+        steps::count(len);
         let taken = self.bytes.get(..len).ok_or(WireError::Truncated)?;
         self.bytes = &self.bytes[len..];
         Ok(taken)

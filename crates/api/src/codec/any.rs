@@ -1,0 +1,166 @@
+//! An object in whatever form it comes: seen, not told.
+
+use super::{canonical, json, protobuf, yaml};
+use crate::catalog::Page;
+use crate::value::Text;
+use crate::{Map, Value};
+
+/// The three ways an object is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Json,
+    Yaml,
+    Protobuf,
+}
+
+impl Form {
+    /// The form of a text: protobuf says so itself, JSON begins with a bracket, and everything else may be YAML.
+    pub fn of(bytes: &[u8]) -> Form {
+        match bytes.trim_ascii_start().first() {
+            _ if bytes.starts_with(protobuf::MAGIC) => Form::Protobuf,
+            Some(b'{' | b'[') => Form::Json,
+            _ => Form::Yaml,
+        }
+    }
+}
+
+/// Why bytes are no object.
+#[derive(Debug, thiserror::Error)]
+pub enum AnyError {
+    #[error("{}", with_place(.0))]
+    Json(#[from] json::DecodeError),
+    #[error("error converting YAML to JSON: {0}")]
+    Yaml(#[from] yaml::Error),
+    #[error("{0}")]
+    Protobuf(#[from] protobuf::ProtobufError),
+    #[error("the value is encrypted ({provider}); only the API server that holds the key can read it")]
+    Encrypted { provider: String },
+    #[error("there is no object in it")]
+    Empty,
+}
+
+fn with_place(error: &json::DecodeError) -> String {
+    match error {
+        json::DecodeError::Type { message, place } if !place.is_empty() => format!("{place}: {message}"),
+        other => other.to_string(),
+    }
+}
+
+/// An object with what its decoder noticed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Object {
+    pub value: Value,
+    pub form: Form,
+    /// Unknown and duplicate fields.
+    pub strict: Vec<String>,
+    /// False: the page does not know the kind, so the value is taken as it is.
+    pub known: bool,
+}
+
+/// Decodes one object. Its kind is looked up in `page`; one that is not there is read without a type, which protobuf
+/// cannot be.
+pub fn decode(bytes: &[u8], page: &Page) -> Result<Object, AnyError> {
+    if let Some(rest) = bytes.strip_prefix(b"k8s:enc:") {
+        let provider = String::from_utf8_lossy(rest.split(|byte| *byte == b':').next().unwrap_or_default()).into_owned();
+        return Err(AnyError::Encrypted { provider });
+    }
+    match Form::of(bytes) {
+        Form::Protobuf => {
+            Ok(Object { value: protobuf::decode(bytes, page)?, form: Form::Protobuf, strict: Vec::new(), known: true })
+        }
+        Form::Json => typed(bytes, page, Form::Json),
+        Form::Yaml => {
+            let (value, duplicates) = yaml::decode_strict(bytes)?;
+            if value.is_null() {
+                return Err(AnyError::Empty);
+            }
+            let mut object = typed(&json::to_vec(&value), page, Form::Yaml)?;
+            object.strict.extend(duplicates.map(|keys| keys.to_string()));
+            Ok(object)
+        }
+    }
+}
+
+fn typed(text: &[u8], page: &Page, form: Form) -> Result<Object, AnyError> {
+    let untyped = json::parse(text).map_err(json::DecodeError::Syntax)?;
+    let Some(kind) = kind_of(&untyped).and_then(|(api_version, kind)| page.kind_of(api_version, kind)) else {
+        return Ok(Object { value: untyped, form, strict: Vec::new(), known: false });
+    };
+    let decoded = json::decode(text, Some(page.root(kind).node()))?;
+    Ok(Object { value: decoded.value, form, strict: decoded.strict, known: true })
+}
+
+fn kind_of(value: &Value) -> Option<(&str, &str)> {
+    let map: &Map = value.as_object()?;
+    Some((map.str("apiVersion")?, map.str("kind")?))
+}
+
+/// Why an object cannot be written in a form.
+#[derive(Debug, thiserror::Error)]
+pub enum EncodeError {
+    #[error("no kind {kind:?} is known for version {api_version:?}, so it has no protobuf form")]
+    UnknownKind { api_version: Text, kind: Text },
+    #[error("{0}")]
+    Protobuf(#[from] protobuf::ProtobufError),
+}
+
+/// Writes an object as upstream would. JSON is indented for people.
+pub fn encode(object: &Value, form: Form, page: &Page) -> Result<Vec<u8>, EncodeError> {
+    let (api_version, kind) = kind_of(object).unwrap_or_default();
+    let known = page.kind_of(api_version, kind).map(|kind| page.root(kind));
+    let mut value = object.clone();
+    if let Some(of) = known {
+        canonical::canonicalize(&mut value, of.node());
+    }
+    match (form, known) {
+        (Form::Json, _) => Ok(json::to_pretty(&value).into_bytes()),
+        (Form::Yaml, _) => Ok(yaml::print(&value).into_bytes()),
+        (Form::Protobuf, Some(of)) => Ok(protobuf::encode(&value, of)?),
+        (Form::Protobuf, None) => {
+            Err(EncodeError::UnknownKind { api_version: Text::new(api_version), kind: Text::new(kind) })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::BUILTIN;
+
+    #[test]
+    fn the_form_is_seen() {
+        assert_eq!(Form::of(b"k8s\0\n"), Form::Protobuf);
+        assert_eq!(Form::of(b"\n {\"a\":1}"), Form::Json);
+        assert_eq!(Form::of(b"a: 1"), Form::Yaml);
+        assert_eq!(Form::of(b""), Form::Yaml);
+    }
+
+    #[test]
+    fn an_object_goes_from_any_form_into_any_other() {
+        let yaml = b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  k: v\n";
+        let object = decode(yaml, &BUILTIN).unwrap();
+        assert_eq!((object.form, object.known, object.strict.len()), (Form::Yaml, true, 0));
+        for form in [Form::Json, Form::Protobuf, Form::Yaml] {
+            let bytes = encode(&object.value, form, &BUILTIN).unwrap();
+            let again = decode(&bytes, &BUILTIN).unwrap();
+            assert_eq!((again.form, again.value), (form, object.value.clone()));
+        }
+    }
+
+    #[test]
+    fn an_unknown_kind_is_read_as_it_is_and_has_no_protobuf() {
+        let object = decode(br#"{"apiVersion":"example.com/v1","kind":"Widget","spec":{"a":1}}"#, &BUILTIN).unwrap();
+        assert!(!object.known);
+        let error = encode(&object.value, Form::Protobuf, &BUILTIN).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "no kind \"Widget\" is known for version \"example.com/v1\", so it has no protobuf form"
+        );
+    }
+
+    #[test]
+    fn an_encrypted_value_says_so() {
+        let error = decode(b"k8s:enc:aescbc:v1:key1:...", &BUILTIN).unwrap_err();
+        assert!(error.to_string().contains("encrypted (aescbc)"), "{error}");
+    }
+}

@@ -1,0 +1,143 @@
+//! `coracle decode`: an object in any form, shown in another.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use coracle_api::Value;
+use coracle_api::catalog::BUILTIN;
+use coracle_api::codec::any::{self, AnyError, EncodeError, Form};
+use coracle_api::codec::{protobuf, yaml};
+
+/// Reads Kubernetes objects in JSON, YAML or protobuf (a value copied out of etcd, say) and writes them in another form.
+///
+/// The form of the input is seen by itself. Unknown and duplicate fields are named on standard error.
+#[derive(Args)]
+pub(crate) struct Decode {
+    /// Form to write
+    #[arg(short, long, value_enum, default_value_t = Output::Yaml)]
+    output: Output,
+    /// Files to read; `-` or none: standard input
+    files: Vec<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Output {
+    Json,
+    Yaml,
+    Protobuf,
+}
+
+impl From<Output> for Form {
+    fn from(output: Output) -> Form {
+        match output {
+            Output::Json => Form::Json,
+            Output::Yaml => Form::Yaml,
+            Output::Protobuf => Form::Protobuf,
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DecodeError {
+    #[error("{file}: cannot be read: {error}")]
+    Read { file: String, error: io::Error },
+    #[error("{file}: {error}")]
+    Object { file: String, error: AnyError },
+    #[error("{file}: {error}")]
+    Document { file: String, error: yaml::DocumentError },
+    #[error("{file}: {error}")]
+    Encode { file: String, error: EncodeError },
+    #[error("protobuf has no way to put several objects into one stream; give one object at a time")]
+    SeveralInProtobuf,
+    #[error("cannot write: {0}")]
+    Write(io::Error),
+}
+
+pub(crate) fn run(command: &Decode) -> Result<(), DecodeError> {
+    let standard_input = [PathBuf::from("-")];
+    let files = if command.files.is_empty() { &standard_input[..] } else { &command.files };
+    let mut objects = Vec::new();
+    for file in files {
+        let name = if is_standard_input(file) { "standard input".to_string() } else { file.display().to_string() };
+        let bytes = read(file).map_err(|error| DecodeError::Read { file: name.clone(), error })?;
+        decode_all(&bytes, &name, &mut objects)?;
+    }
+    let form = Form::from(command.output);
+    if form == Form::Protobuf && objects.len() > 1 {
+        return Err(DecodeError::SeveralInProtobuf);
+    }
+    let mut out = io::stdout().lock();
+    for (place, (file, object)) in objects.iter().enumerate() {
+        if place > 0 && form == Form::Yaml {
+            out.write_all(b"---\n").map_err(DecodeError::Write)?;
+        }
+        let bytes = any::encode(object, form, &BUILTIN)
+            .map_err(|error| DecodeError::Encode { file: file.clone(), error })?;
+        out.write_all(&bytes).map_err(DecodeError::Write)?;
+    }
+    out.flush().map_err(DecodeError::Write)
+}
+
+fn is_standard_input(file: &Path) -> bool {
+    file.as_os_str() == "-"
+}
+
+fn read(file: &Path) -> io::Result<Vec<u8>> {
+    if !is_standard_input(file) {
+        return fs::read(file);
+    }
+    let mut bytes = Vec::new();
+    io::stdin().lock().read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Every object of a file; a YAML file may hold several documents.
+fn decode_all(bytes: &[u8], file: &str, objects: &mut Vec<(String, Value)>) -> Result<(), DecodeError> {
+    let bytes = from_etcd(bytes);
+    let fail = |error| DecodeError::Object { file: file.to_string(), error };
+    if Form::of(bytes) != Form::Yaml {
+        let decoded = any::decode(bytes, &BUILTIN).or_else(|error| match bytes.strip_suffix(b"\n") {
+            // `etcdctl get --print-value-only` ends with a line break that is not the value's.
+            Some(shorter) if Form::of(bytes) == Form::Protobuf => any::decode(shorter, &BUILTIN),
+            _ => Err(error),
+        });
+        objects.push((file.to_string(), noticed(decoded.map_err(fail)?, file)));
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(bytes);
+    let before = objects.len();
+    for document in yaml::documents(&text) {
+        let document = document.map_err(|error| DecodeError::Document { file: file.to_string(), error })?;
+        match any::decode(document.as_bytes(), &BUILTIN) {
+            Ok(object) => objects.push((file.to_string(), noticed(object, file))),
+            // Between two separators there may be nothing but comments.
+            Err(AnyError::Empty) => {}
+            Err(error) => return Err(fail(error)),
+        }
+    }
+    if objects.len() == before { Err(fail(AnyError::Empty)) } else { Ok(()) }
+}
+
+/// Names what the decoder noticed on standard error.
+fn noticed(object: any::Object, file: &str) -> Value {
+    if !object.known {
+        eprintln!("coracle: {file}: the kind is not one that Kubernetes v1.36 has; shown as it is");
+    }
+    for complaint in object.strict {
+        eprintln!("coracle: {file}: {complaint}");
+    }
+    object.value
+}
+
+/// `etcdctl get KEY` prints the key on a line of its own before the value.
+fn from_etcd(bytes: &[u8]) -> &[u8] {
+    if !bytes.starts_with(b"/") {
+        return bytes;
+    }
+    match bytes.iter().position(|byte| *byte == b'\n') {
+        Some(end) if bytes[end + 1..].starts_with(protobuf::MAGIC) || bytes[end + 1..].starts_with(b"{") => &bytes[end + 1..],
+        _ => bytes,
+    }
+}

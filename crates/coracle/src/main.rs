@@ -1,0 +1,37 @@
+//! The binary: it assembles the rooms into processes and commands.
+//!
+//! `main` reads the command line and hands over to one module per command; nothing else in the workspace decides when
+//! the process ends.
+
+mod decode;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// A complete Kubernetes in one binary.
+#[derive(Parser)]
+#[command(name = "coracle", version, arg_required_else_help = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show a Kubernetes object in another form
+    Decode(decode::Decode),
+}
+
+fn main() -> ExitCode {
+    let result = match CommandLine::parse().command {
+        Command::Decode(command) => decode::run(&command),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("coracle: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
