@@ -17,6 +17,7 @@ use crate::value::Map;
 pub use field::{FieldLabelError, FieldSelector, FieldSelectorError, FieldTerm, metadata_field};
 pub use label::LabelSelector;
 pub use parse::{LabelSelectorError, RequirementError};
+pub(crate) use requirement::shown;
 pub use requirement::{Operator, Requirement};
 
 /// Something with text under keys: an object's labels, or its selectable fields.
