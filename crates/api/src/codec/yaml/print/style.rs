@@ -25,7 +25,8 @@ pub(super) fn style(text: &str, looks: &Looks, simple_key: bool) -> Style {
     if text.contains('\n') {
         return if looks.block && !simple_key { Style::Literal } else { Style::DoubleQuoted };
     }
-    if quotes || (simple_key && looks.multiline) {
+    // Upstream prints a key `<<` plain, and reads it as a merge key: here it comes back as itself.
+    if quotes || (simple_key && (looks.multiline || text == "<<")) {
         return Style::DoubleQuoted;
     }
     match (looks.plain, looks.single_quoted) {

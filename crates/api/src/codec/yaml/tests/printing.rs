@@ -140,6 +140,11 @@ fn characters_that_upstream_cannot_print_are_escaped() {
 }
 
 #[test]
+fn a_key_that_looks_like_a_merge_key_is_quoted() {
+    check("{\"<<\":{\"a\":\"<<\"}}", "\"<<\":\n  a: <<\n");
+}
+
+#[test]
 fn raw_json_is_printed_as_what_it_is() {
     let mut object = Value::object();
     let map = object.as_object_mut().unwrap();
