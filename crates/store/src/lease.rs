@@ -1,11 +1,11 @@
 //! Leases: keys that go away together when nobody keeps them alive.
 
 use bytes::Bytes;
-use std::{fmt, time::Duration};
+use std::{fmt, num::NonZeroI64, time::Duration};
 
 /// The name of a lease. Never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LeaseId(i64);
+pub struct LeaseId(NonZeroI64);
 
 /// A lease as it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,11 +22,11 @@ pub struct LeaseStatus {
 impl LeaseId {
     /// `None` for zero, which is how etcd's API says "no lease".
     pub fn from_wire(id: i64) -> Option<Self> {
-        (id != 0).then_some(LeaseId(id))
+        NonZeroI64::new(id).map(LeaseId)
     }
 
     pub fn to_wire(self) -> i64 {
-        self.0
+        self.0.get()
     }
 }
 

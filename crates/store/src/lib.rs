@@ -8,6 +8,9 @@
 //!
 //! `contract` (feature `testing`) is what every engine must pass.
 
+#[cfg(feature = "testing")]
+pub mod contract;
+pub mod embedded;
 mod error;
 mod key;
 mod lease;

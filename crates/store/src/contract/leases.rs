@@ -1,0 +1,95 @@
+//! Leases: keys that go away together.
+
+use super::{Subject, events};
+use crate::{EventKind, LeaseId, Put, StoreError, WatchRequest};
+use std::time::Duration;
+
+super::sentences![
+    a_lease_tells_its_time_and_its_keys,
+    a_revoked_lease_takes_its_keys_at_one_revision,
+    an_expired_lease_takes_its_keys,
+    a_lease_kept_alive_goes_on,
+    a_key_leaves_its_lease_when_it_is_written_without,
+    an_unknown_lease_is_refused,
+    an_id_is_granted_once,
+];
+
+/// Longer than any store rounds up to.
+const LONG: Duration = Duration::from_secs(600);
+
+async fn attach(s: &Subject<'_>, name: &str, lease: LeaseId) {
+    s.store.put(Put::new(s.key(name), "v").lease(Some(lease))).await.expect("put with a lease");
+}
+
+async fn a_lease_tells_its_time_and_its_keys(s: &Subject<'_>) {
+    let lease = s.store.grant_lease(LONG, None).await.unwrap();
+    attach(s, "b", lease.id).await;
+    attach(s, "a", lease.id).await;
+    assert_eq!(s.get("a").await.unwrap().lease, Some(lease.id));
+    let status = s.store.lease_status(lease.id).await.unwrap();
+    assert_eq!(status.keys, [s.key("a"), s.key("b")]);
+    assert_eq!(status.granted, LONG);
+    assert!(status.remaining <= LONG && status.remaining > LONG / 2);
+    assert!(s.store.leases().await.unwrap().contains(&lease.id));
+    s.store.revoke_lease(lease.id).await.unwrap();
+    assert!(!s.store.leases().await.unwrap().contains(&lease.id));
+}
+
+async fn a_revoked_lease_takes_its_keys_at_one_revision(s: &Subject<'_>) {
+    let lease = s.store.grant_lease(LONG, None).await.unwrap();
+    attach(s, "a", lease.id).await;
+    attach(s, "b", lease.id).await;
+    s.put("c", "stays").await;
+    let mut watch = s.watch(WatchRequest::new(s.all())).await;
+    let revision = s.store.revoke_lease(lease.id).await.unwrap();
+    let gone = events(&mut watch, 2).await;
+    assert!(gone.iter().all(|event| event.kind == EventKind::Delete && event.kv.mod_revision == revision));
+    assert!(s.get("a").await.is_none() && s.get("c").await.is_some());
+}
+
+async fn an_expired_lease_takes_its_keys(s: &Subject<'_>) {
+    let lease = s.store.grant_lease(Duration::from_secs(1), None).await.unwrap();
+    let mut watch = s.watch(WatchRequest::new(s.all()).with_previous()).await;
+    attach(s, "a", lease.id).await;
+    let seen = events(&mut watch, 2).await;
+    assert_eq!([seen[0].kind, seen[1].kind], [EventKind::Put, EventKind::Delete]);
+    assert!(seen[1].previous.is_some());
+    assert!(s.get("a").await.is_none());
+}
+
+async fn a_lease_kept_alive_goes_on(s: &Subject<'_>) {
+    let lease = s.store.grant_lease(Duration::from_secs(2), None).await.unwrap();
+    attach(s, "a", lease.id).await;
+    for _ in 0..3 {
+        tokio::time::sleep(lease.granted / 3).await;
+        assert_eq!(s.store.keep_lease_alive(lease.id).await.unwrap(), lease.granted);
+    }
+    tokio::time::sleep(lease.granted / 3).await;
+    assert!(s.get("a").await.is_some());
+    s.store.revoke_lease(lease.id).await.unwrap();
+}
+
+async fn a_key_leaves_its_lease_when_it_is_written_without(s: &Subject<'_>) {
+    let lease = s.store.grant_lease(LONG, None).await.unwrap();
+    attach(s, "a", lease.id).await;
+    s.put("a", "free").await;
+    assert_eq!(s.store.lease_status(lease.id).await.unwrap().keys, Vec::<bytes::Bytes>::new());
+    s.store.revoke_lease(lease.id).await.unwrap();
+    assert!(s.get("a").await.is_some());
+}
+
+async fn an_unknown_lease_is_refused(s: &Subject<'_>) {
+    let unknown = LeaseId::from_wire(0x0dd_ba11).unwrap();
+    let put = s.store.put(Put::new(s.key("a"), "v").lease(Some(unknown))).await;
+    assert!(matches!(put, Err(StoreError::LeaseNotFound(id)) if id == unknown), "{put:?}");
+    assert!(matches!(s.store.revoke_lease(unknown).await, Err(StoreError::LeaseNotFound(_))));
+    assert!(matches!(s.store.keep_lease_alive(unknown).await, Err(StoreError::LeaseNotFound(_))));
+    assert!(matches!(s.store.lease_status(unknown).await, Err(StoreError::LeaseNotFound(_))));
+}
+
+async fn an_id_is_granted_once(s: &Subject<'_>) {
+    let id = LeaseId::from_wire(0x5eed).unwrap();
+    assert_eq!(s.store.grant_lease(LONG, Some(id)).await.unwrap().id, id);
+    assert!(matches!(s.store.grant_lease(LONG, Some(id)).await, Err(StoreError::LeaseExists(_))));
+    s.store.revoke_lease(id).await.unwrap();
+}

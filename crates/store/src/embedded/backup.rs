@@ -1,0 +1,264 @@
+//! Backup, restore, check.
+//!
+//! A backup is one file: a header, every key as of one revision, the leases, and an end. It is made while the store
+//! goes on. A restore makes a new store of it whose revision is above every one the old store can have handed out,
+//! with everything older marked compacted: a client that knew the old store is told to list anew, and never meets
+//! a revision twice.
+
+use super::Clock;
+use super::clock::SystemClock;
+use super::compaction::after;
+use super::config::Config;
+use super::evaluate::put_record;
+use super::files::{File, Files};
+use super::frame::{self, FileId, FrameBuffer, Stamp};
+use super::index::Settled;
+use super::layout::{self, BackupHeader, Manifest, Part};
+use super::open_error::OpenError;
+use super::record::Record;
+use super::recovery::{self, write_manifest};
+use super::shared::{Pin, Shared};
+use crate::{KeyRange, KeyValue, LeaseId, Revision, StoreError};
+use bytes::Bytes;
+use std::{io, sync::Arc, time::Duration};
+
+/// A backup being made. It keeps the history it needs until dropped.
+pub struct Backup {
+    shared: Arc<Shared>,
+    pin: Pin,
+    buffer: FrameBuffer,
+    cursor: Option<Bytes>,
+    keys: u64,
+    leases: Vec<(LeaseId, Duration)>,
+    begun: bool,
+}
+
+/// Why a backup could not be restored.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    #[error("{file} is not a whole backup: {what}. Use another one")]
+    Damaged { file: String, what: String },
+    #[error("{place} already holds a store: restore into an empty directory")]
+    NotEmpty { place: String },
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+/// What a restore did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestoreReport {
+    pub keys: u64,
+    /// The revision the backup was made at.
+    pub backup_revision: Revision,
+    /// The revision the restored store is at.
+    pub revision: Revision,
+}
+
+/// What a check found in a sound store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckReport {
+    pub revision: Revision,
+    pub compacted: Revision,
+    pub keys: u64,
+    pub live_bytes: u64,
+    pub file_bytes: u64,
+    pub leases: usize,
+    /// Bytes at the end of the log that were never acknowledged.
+    pub torn_bytes: u64,
+}
+
+/// How far a restore lifts the revision where nobody says how far the lost store had come: at a thousand writes a
+/// second, eleven days after the backup.
+const LIFT: u64 = 1_000_000_000;
+/// The size of a piece.
+const PIECE: usize = 256 << 10;
+
+impl Backup {
+    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+        // The index is held until the revision is pinned, so that no compaction comes between.
+        let index = shared.index();
+        let pin = shared.pin(index.revision());
+        let leases = shared.leases().granted();
+        drop(index);
+        Backup {
+            shared: shared.clone(),
+            pin,
+            buffer: FrameBuffer::new(BackupHeader::FILE, 0),
+            cursor: Some(Bytes::new()),
+            keys: 0,
+            leases,
+            begun: false,
+        }
+    }
+
+    /// The revision that the backup is of.
+    pub fn revision(&self) -> Revision {
+        self.pin.revision
+    }
+
+    /// How many keys it holds so far.
+    pub fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// The next piece; `None` after the last. May read the disk.
+    pub fn next_piece(&mut self) -> Result<Option<Bytes>, StoreError> {
+        let Some(cursor) = self.cursor.take() else { return Ok(None) };
+        if !self.begun {
+            BackupHeader { store: self.shared.store, revision: self.pin.revision }.append(&mut self.buffer);
+            self.begun = true;
+        }
+        let range = KeyRange::from(cursor);
+        let (settled, whole) = self.shared.index().settle(&range, self.pin.revision, PIECE);
+        for Settled { found, modified } in settled {
+            let kv = found.resolve()?;
+            self.buffer.push(stamp(modified), |out| put_record(&kv).encode(out));
+            self.cursor = Some(after(&kv.key));
+            self.keys += 1;
+        }
+        if whole {
+            self.cursor = None;
+            for (id, ttl) in std::mem::take(&mut self.leases) {
+                self.buffer.push(stamp(Revision::ZERO), |out| Record::GrantLease { id, ttl }.encode(out));
+            }
+            self.buffer.push(stamp(Revision::ZERO), |out| Record::End { keys: self.keys }.encode(out));
+        }
+        let piece = Bytes::copy_from_slice(self.buffer.bytes());
+        self.buffer.advance();
+        Ok(Some(piece))
+    }
+}
+
+/// Makes a store in the empty `files` of the backup `bytes`, which `name` holds. Its revision is lifted above
+/// `above` (the newest the lost store is known to have reached) or, where that is not known, far above the
+/// backup's.
+pub fn restore(
+    name: &str,
+    bytes: &[u8],
+    files: &Arc<dyn Files>,
+    above: Option<Revision>,
+    clock: &dyn Clock,
+) -> Result<RestoreReport, BackupError> {
+    let place = files.place();
+    let lock = files.lock().map_err(OpenError::io(&place, "locking the directory"))?;
+    let _lock = lock.ok_or_else(|| OpenError::InUse { place: place.clone() })?;
+    if !matches!(recovery::read_manifest(&**files), Ok(None)) {
+        return Err(BackupError::NotEmpty { place });
+    }
+    let contents = Contents::parse(name, bytes)?;
+    let lifted = match above {
+        Some(above) => above.max(contents.revision).next(),
+        None => Revision::new(contents.revision.get() + LIFT),
+    };
+    let store = u64::try_from(clock.unix().as_nanos()).unwrap_or_default();
+    contents.write(&**files, store, lifted).map_err(OpenError::io(&place, "writing the restored store"))?;
+    Ok(RestoreReport {
+        keys: contents.keys.len() as u64,
+        backup_revision: contents.revision,
+        revision: lifted,
+    })
+}
+
+/// Reads everything in `files` and changes nothing. A store that is in use is refused.
+pub fn check(files: &Arc<dyn Files>) -> Result<CheckReport, OpenError> {
+    let place = files.place();
+    let lock = files.lock().map_err(OpenError::io(&place, "locking the directory"))?;
+    let _lock = lock.ok_or_else(|| OpenError::InUse { place: place.clone() })?;
+    let missing = || OpenError::Io {
+        place: place.clone(),
+        action: "finding a store".into(),
+        source: io::ErrorKind::NotFound.into(),
+    };
+    let manifest = recovery::read_manifest(&**files)?.ok_or_else(missing)?;
+    let parts: u64 = manifest.parts.iter().map(|part| part.bytes).sum();
+    let now = SystemClock::default().elapsed();
+    let recovered = recovery::recover(files, &Config::default(), manifest, now)?;
+    Ok(CheckReport {
+        revision: recovered.index.revision(),
+        compacted: recovered.index.compacted(),
+        keys: recovered.index.live_keys(),
+        live_bytes: recovered.index.live_bytes(),
+        file_bytes: parts + recovered.log.bytes(),
+        leases: recovered.leases.ids().len(),
+        torn_bytes: recovered.torn_bytes,
+    })
+}
+
+/// What a backup holds.
+struct Contents {
+    revision: Revision,
+    keys: Vec<KeyValue>,
+    leases: Vec<(LeaseId, Duration)>,
+}
+
+impl Contents {
+    fn parse(name: &str, bytes: &[u8]) -> Result<Self, BackupError> {
+        let damaged = |what: String| BackupError::Damaged { file: name.to_owned(), what };
+        let (header, mut offset) = BackupHeader::parse(bytes).map_err(|fault| damaged(fault.to_string()))?;
+        let mut contents = Contents { revision: header.revision, keys: Vec::new(), leases: Vec::new() };
+        loop {
+            let rest = bytes.get(offset as usize..).unwrap_or_default();
+            let found = frame::parse(BackupHeader::FILE, offset, rest);
+            let frame = found.ok_or_else(|| damaged(format!("damaged or cut off at byte {offset}")))?;
+            match Record::decode(&mut { frame.payload }).map_err(|error| damaged(error.to_string()))? {
+                Record::Put { key, value, create, version, lease } => contents.keys.push(KeyValue {
+                    key: Bytes::copy_from_slice(key),
+                    value: Bytes::copy_from_slice(value),
+                    create_revision: create,
+                    mod_revision: frame.stamp.revision,
+                    version,
+                    lease,
+                }),
+                Record::GrantLease { id, ttl } => contents.leases.push((id, ttl)),
+                Record::End { keys } if keys == contents.keys.len() as u64 => return Ok(contents),
+                _ => return Err(damaged(format!("unexpected content at byte {offset}"))),
+            }
+            offset += frame.len;
+        }
+    }
+
+    /// The manifest comes last: a restore that was interrupted left no store.
+    fn write(&self, files: &dyn Files, store: u64, revision: Revision) -> io::Result<()> {
+        let mut manifest = Manifest::fresh(store);
+        manifest.revision = revision;
+        manifest.compacted = revision;
+        manifest.leases.clone_from(&self.leases);
+        manifest.parts.clear();
+        let part_bytes = usize::try_from(Config::default().part_bytes).unwrap_or(usize::MAX);
+        let mut rest = &self.keys[..];
+        while !rest.is_empty() || manifest.parts.is_empty() {
+            let id = FileId(frame::size(manifest.parts.len() + 1));
+            let count = write_part(files, id, store, rest, part_bytes)?;
+            let bytes = files.open(&layout::part_name(id))?.size()?;
+            let start = manifest.parts.last().map_or(Bytes::new(), |_: &Part| rest[0].key.clone());
+            manifest.parts.push(Part { start, file: Some(id), base: revision, bytes });
+            rest = &rest[count..];
+        }
+        manifest.first_segment = FileId(frame::size(manifest.parts.len() + 1));
+        files.sync_directory()?;
+        write_manifest(files, &manifest)
+    }
+}
+
+/// Writes the first keys of `kvs` as a part; how many they were.
+fn write_part(files: &dyn Files, id: FileId, store: u64, kvs: &[KeyValue], most: usize) -> io::Result<usize> {
+    let mut buffer = FrameBuffer::new(id, 0);
+    layout::begin_part(&mut buffer, store, Revision::ZERO);
+    let mut count = 0;
+    for kv in kvs {
+        if buffer.bytes().len() >= most {
+            break;
+        }
+        buffer.push(stamp(kv.mod_revision), |out| put_record(kv).encode(out));
+        count += 1;
+    }
+    buffer.push(stamp(Revision::ZERO), |out| Record::End { keys: count as u64 }.encode(out));
+    let file: Arc<dyn File> = files.create(&layout::part_name(id))?;
+    file.write_at(0, buffer.bytes())?;
+    file.sync()?;
+    Ok(count)
+}
+
+fn stamp(revision: Revision) -> Stamp {
+    Stamp { revision, time: 0, batch: 0 }
+}

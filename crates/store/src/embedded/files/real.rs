@@ -1,0 +1,109 @@
+//! Files in a directory of the machine.
+
+use super::{File, Files, Lock};
+use std::{
+    fs::{self, OpenOptions, TryLockError},
+    io,
+    os::unix::fs::FileExt,
+    path::PathBuf,
+    sync::Arc,
+};
+
+const LOCK: &str = "LOCK";
+
+/// A directory of the machine's file system.
+#[derive(Debug)]
+pub struct RealFiles {
+    directory: PathBuf,
+}
+
+struct RealFile(fs::File);
+
+struct RealLock {
+    /// Closing it releases the lock, also when the process is killed.
+    _file: fs::File,
+}
+
+impl RealFiles {
+    /// The directory is made if it does not exist.
+    pub fn new(directory: impl Into<PathBuf>) -> io::Result<Self> {
+        let directory = directory.into();
+        fs::create_dir_all(&directory)?;
+        Ok(RealFiles { directory })
+    }
+
+    /// An existing directory.
+    pub fn existing(directory: impl Into<PathBuf>) -> io::Result<Self> {
+        let directory = directory.into();
+        fs::read_dir(&directory)?;
+        Ok(RealFiles { directory })
+    }
+}
+
+impl Files for RealFiles {
+    fn place(&self) -> String {
+        self.directory.display().to_string()
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let names = fs::read_dir(&self.directory)?.map(|entry| Ok(entry?.file_name()));
+        names.map(|name| name.map(|name| name.to_string_lossy().into_owned())).collect()
+    }
+
+    fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true);
+        Ok(Arc::new(RealFile(options.open(self.directory.join(name))?)))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(RealFile(fs::File::open(self.directory.join(name))?)))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.directory.join(from), self.directory.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.directory.join(name))
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        fs::File::open(&self.directory)?.sync_all()
+    }
+
+    fn lock(&self) -> io::Result<Option<Box<dyn Lock>>> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = options.open(self.directory.join(LOCK))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Box::new(RealLock { _file: file }))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn reads_may_block(&self) -> bool {
+        true
+    }
+}
+
+impl Lock for RealLock {}
+
+impl File for RealFile {
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+}

@@ -1,0 +1,453 @@
+//! The index: every key with its versions, and the changes in order. In memory, pure, the engine's whole truth.
+//!
+//! Of a live key the newest value is here; of older versions only where they are on disk. A change enters through
+//! [`Index::apply`] once it is durable, so whoever can read the index sees durable writes only. History leaves
+//! through [`Index::trim`].
+
+use super::files::File;
+use super::frame::{FileId, Position};
+use crate::{End, Event, EventKind, KeyRange, KeyValue, LeaseId, Revision, StoreError};
+use bytes::Bytes;
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    ops::Bound,
+    sync::Arc,
+};
+
+#[derive(Default)]
+pub(crate) struct Index {
+    keys: BTreeMap<Bytes, Versions>,
+    /// Changes since the last trim, oldest first.
+    history: VecDeque<Change>,
+    revision: Revision,
+    /// The oldest revision that may be asked for.
+    compacted: Revision,
+    files: HashMap<FileId, Arc<dyn File>>,
+    /// What the live keys take on disk.
+    live_bytes: u64,
+    live_keys: u64,
+    recent: Recent,
+}
+
+/// A key's newest value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Live {
+    pub(crate) value: Bytes,
+    pub(crate) create: Revision,
+    pub(crate) modified: Revision,
+    pub(crate) version: u64,
+    pub(crate) lease: Option<LeaseId>,
+    pub(crate) at: Position,
+}
+
+/// All that is known of a key. Without `live`, the last of `older` is its deletion.
+#[derive(Default)]
+struct Versions {
+    live: Option<Live>,
+    /// Oldest first. Boxed, because most keys have none.
+    older: Option<Box<VecDeque<Version>>>,
+}
+
+/// A version that is no longer the newest.
+#[derive(Clone, Copy)]
+struct Version {
+    modified: Revision,
+    /// `None`: the key was deleted then.
+    at: Option<Position>,
+}
+
+struct Change {
+    revision: Revision,
+    key: Bytes,
+    /// The whole event, while it is among the newest.
+    event: Option<Box<Event>>,
+}
+
+/// How many of the newest changes still hold their event, and the bytes of those.
+#[derive(Default)]
+struct Recent {
+    changes: usize,
+    bytes: usize,
+    limit: usize,
+}
+
+/// A write of one key, ready to become visible.
+#[derive(Clone, Debug)]
+pub(crate) struct Write {
+    pub(crate) key: Bytes,
+    /// `None` deletes.
+    pub(crate) live: Option<Live>,
+}
+
+/// A version found: at hand, or where to read it.
+#[derive(Clone)]
+pub(crate) enum Found {
+    Here(KeyValue),
+    OnDisk { key: Bytes, modified: Revision, at: Position, file: Arc<dyn File> },
+}
+
+/// A change found for a watcher.
+pub(crate) enum FoundEvent {
+    Here(Event),
+    Pieces { kind: EventKind, kv: Found, previous: Option<Found> },
+}
+
+/// What a part file needs to know of a key.
+pub(crate) struct Settled {
+    pub(crate) found: Found,
+    pub(crate) modified: Revision,
+}
+
+/// Changes in order, up to and including a revision.
+pub(crate) struct Scan {
+    pub(crate) events: Vec<FoundEvent>,
+    pub(crate) through: Revision,
+    /// That revision is the newest.
+    pub(crate) complete: bool,
+}
+
+impl Index {
+    pub(crate) fn new(revision: Revision, compacted: Revision, recent_bytes: usize) -> Self {
+        let recent = Recent { limit: recent_bytes, ..Recent::default() };
+        Index { revision, compacted, recent, ..Index::default() }
+    }
+
+    /// Takes the settled keys, in order and each once, before anything else is applied.
+    pub(crate) fn load(&mut self, settled: Vec<(Bytes, Live)>) {
+        self.live_keys = settled.len() as u64;
+        self.live_bytes = settled.iter().map(|(key, live)| weight(key, live)).sum();
+        let versions = |live| Versions { live: Some(live), older: None };
+        self.keys = settled.into_iter().map(|(key, live)| (key, versions(live))).collect();
+    }
+
+    pub(crate) fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    pub(crate) fn compacted(&self) -> Revision {
+        self.compacted
+    }
+
+    pub(crate) fn live_bytes(&self) -> u64 {
+        self.live_bytes
+    }
+
+    pub(crate) fn live_keys(&self) -> u64 {
+        self.live_keys
+    }
+
+    /// What the history holds in memory: its changes, the versions they superseded, and the newest events' values.
+    pub(crate) fn history_bytes(&self) -> usize {
+        self.history.len() * (size_of::<Change>() + size_of::<Version>()) + self.recent.bytes
+    }
+
+    pub(crate) fn live(&self, key: &[u8]) -> Option<&Live> {
+        self.keys.get(key)?.live.as_ref()
+    }
+
+    /// The live keys of a range, in order.
+    pub(crate) fn live_range<'a>(
+        &'a self,
+        range: &KeyRange,
+    ) -> impl Iterator<Item = (&'a Bytes, &'a Live)> + use<'a> {
+        self.versions(range).filter_map(|(key, versions)| Some((key, versions.live.as_ref()?)))
+    }
+
+    /// Whether a read at `revision` can be answered.
+    pub(crate) fn readable(&self, revision: Revision) -> Result<(), StoreError> {
+        if revision > self.revision {
+            return Err(StoreError::FutureRevision { requested: revision, current: self.revision });
+        }
+        self.uncompacted(revision)
+    }
+
+    pub(crate) fn uncompacted(&self, revision: Revision) -> Result<(), StoreError> {
+        if revision < self.compacted {
+            return Err(StoreError::Compacted { requested: revision, compacted: self.compacted });
+        }
+        Ok(())
+    }
+
+    /// The keys of `range` as they were at `revision`, in order.
+    pub(crate) fn at<'a>(
+        &'a self,
+        range: &KeyRange,
+        revision: Revision,
+    ) -> impl Iterator<Item = (&'a Bytes, Existing<'a>)> + use<'a> {
+        self.versions(range).filter_map(move |(key, versions)| Some((key, versions.at(revision)?)))
+    }
+
+    pub(crate) fn found(&self, key: &Bytes, existing: &Existing<'_>) -> Found {
+        match *existing {
+            Existing::Live(live) => Found::Here(live.kv(key)),
+            Existing::Older(modified, at) => {
+                let file =
+                    self.files.get(&at.file).expect("a file is kept while a readable version is in it");
+                Found::OnDisk { key: key.clone(), modified, at, file: file.clone() }
+            }
+        }
+    }
+
+    /// Makes a durable transaction visible. Answers with what each write superseded.
+    pub(crate) fn apply(&mut self, revision: Revision, writes: Vec<Write>) -> Vec<Superseded> {
+        self.revision = revision;
+        writes.into_iter().map(|write| self.apply_one(revision, write)).collect()
+    }
+
+    fn apply_one(&mut self, revision: Revision, write: Write) -> Superseded {
+        let Write { mut key, live } = write;
+        if let Some((known, _)) = self.keys.get_key_value(&key) {
+            key = known.clone(); // one copy of the key serves all its versions
+        }
+        let versions = self.keys.entry(key.clone()).or_default();
+        let old = std::mem::replace(&mut versions.live, live.clone());
+        if let Some(old) = &old {
+            versions.push(Version { modified: old.modified, at: Some(old.at) });
+            self.live_bytes -= weight(&key, old);
+            self.live_keys -= 1;
+        }
+        match &live {
+            Some(live) => {
+                self.live_bytes += weight(&key, live);
+                self.live_keys += 1;
+            }
+            None => versions.push(Version { modified: revision, at: None }),
+        }
+        let superseded = Superseded { key: key.clone(), lease: old.as_ref().and_then(|old| old.lease) };
+        self.remember(revision, key, live.as_ref(), old.as_ref());
+        superseded
+    }
+
+    fn remember(&mut self, revision: Revision, key: Bytes, live: Option<&Live>, old: Option<&Live>) {
+        let (kind, kv) = match live {
+            Some(live) => (EventKind::Put, live.kv(&key)),
+            None => (EventKind::Delete, deletion(&key, revision)),
+        };
+        let event = Event { kind, kv, previous: old.map(|old| old.kv(&key)) };
+        self.recent.bytes += held(&event);
+        self.recent.changes += 1;
+        self.history.push_back(Change { revision, key, event: Some(Box::new(event)) });
+        while self.recent.bytes > self.recent.limit {
+            let oldest = self.history.len() - self.recent.changes;
+            let event = self.history[oldest].event.take().expect("the newest changes hold their events");
+            self.recent.bytes -= held(&event);
+            self.recent.changes -= 1;
+        }
+    }
+
+    /// Changes in `range` from `from` on, until `most` of them were found or `glance` changes were looked at. A
+    /// revision is never split.
+    pub(crate) fn scan(&self, range: &KeyRange, from: Revision, most: usize, glance: usize) -> Scan {
+        let begin = self.history.partition_point(|change| change.revision < from);
+        let mut scan = Scan { events: Vec::new(), through: self.revision, complete: true };
+        let mut last = from.previous();
+        for (seen, change) in self.history.range(begin..).enumerate() {
+            if change.revision > last && (scan.events.len() >= most || seen >= glance) {
+                scan.through = last;
+                scan.complete = false;
+                break;
+            }
+            last = change.revision;
+            if range.contains(&change.key) {
+                scan.events.push(self.event(change));
+            }
+        }
+        scan
+    }
+
+    fn event(&self, change: &Change) -> FoundEvent {
+        if let Some(event) = &change.event {
+            return FoundEvent::Here(Event::clone(event));
+        }
+        let versions = self.keys.get(&change.key).expect("a key is kept while a change of it is");
+        let previous = versions.at(change.revision.previous());
+        let previous = previous.map(|existing| self.found(&change.key, &existing));
+        let (kind, kv) = match versions.at(change.revision) {
+            Some(existing) => (EventKind::Put, self.found(&change.key, &existing)),
+            None => (EventKind::Delete, Found::Here(deletion(&change.key, change.revision))),
+        };
+        FoundEvent::Pieces { kind, kv, previous }
+    }
+
+    /// From now on nothing before `revision` may be asked for.
+    pub(crate) fn compact(&mut self, revision: Revision) {
+        self.compacted = self.compacted.max(revision);
+    }
+
+    /// The oldest change still held.
+    pub(crate) fn oldest_change(&self) -> Option<Revision> {
+        self.history.front().map(|change| change.revision)
+    }
+
+    /// Forgets changes up to and including `revision`, at most `most` of them, and the versions only they needed.
+    /// Whether more are left to forget.
+    pub(crate) fn trim(&mut self, revision: Revision, most: usize) -> bool {
+        for _ in 0..most {
+            match self.history.front() {
+                Some(change) if change.revision <= revision => {}
+                _ => return false,
+            }
+            let change = self.history.pop_front().expect("its front was just seen");
+            if let Some(event) = &change.event {
+                self.recent.bytes -= held(event);
+                self.recent.changes -= 1;
+            }
+            self.forget_before(&change.key, change.revision);
+        }
+        self.oldest_change().is_some_and(|oldest| oldest <= revision)
+    }
+
+    fn forget_before(&mut self, key: &Bytes, revision: Revision) {
+        let Some(versions) = self.keys.get_mut(key) else { return };
+        versions.forget_before(revision);
+        if versions.live.is_none() && versions.older.is_none() {
+            self.keys.remove(key);
+        }
+    }
+
+    /// The next keys of `range` as they were at `revision`, until `bytes` of them; and whether these were all.
+    pub(crate) fn settle(&self, range: &KeyRange, revision: Revision, bytes: usize) -> (Vec<Settled>, bool) {
+        let mut settled = Vec::new();
+        let mut size = 0;
+        for (key, existing) in self.at(range, revision) {
+            if size >= bytes {
+                return (settled, false);
+            }
+            size += match &existing {
+                Existing::Live(live) => key.len() + live.value.len(),
+                Existing::Older(_, at) => at.len as usize,
+            };
+            settled.push(Settled { modified: existing.modified(), found: self.found(key, &existing) });
+        }
+        (settled, true)
+    }
+
+    /// A version was copied: it is read from its new place from now on.
+    pub(crate) fn moved(&mut self, key: &[u8], modified: Revision, to: Position) {
+        let Some(versions) = self.keys.get_mut(key) else { return };
+        match &mut versions.live {
+            Some(live) if live.modified == modified => live.at = to,
+            _ => versions.moved(modified, to),
+        }
+    }
+
+    pub(crate) fn add_file(&mut self, id: FileId, file: Arc<dyn File>) {
+        self.files.insert(id, file);
+    }
+
+    pub(crate) fn drop_file(&mut self, id: FileId) {
+        self.files.remove(&id);
+    }
+
+    fn versions<'a>(&'a self, range: &KeyRange) -> impl Iterator<Item = (&'a Bytes, &'a Versions)> + use<'a> {
+        let (start, end) = bounds(range);
+        self.keys.range::<Bytes, _>((start, end))
+    }
+}
+
+/// A key as of some revision.
+pub(crate) enum Existing<'a> {
+    Live(&'a Live),
+    Older(Revision, Position),
+}
+
+impl Existing<'_> {
+    fn modified(&self) -> Revision {
+        match self {
+            Existing::Live(live) => live.modified,
+            Existing::Older(modified, _) => *modified,
+        }
+    }
+}
+
+/// What a write replaced, for those who keep books.
+pub(crate) struct Superseded {
+    pub(crate) key: Bytes,
+    pub(crate) lease: Option<LeaseId>,
+}
+
+impl Live {
+    pub(crate) fn kv(&self, key: &Bytes) -> KeyValue {
+        KeyValue {
+            key: key.clone(),
+            value: self.value.clone(),
+            create_revision: self.create,
+            mod_revision: self.modified,
+            version: self.version,
+            lease: self.lease,
+        }
+    }
+}
+
+impl Versions {
+    fn push(&mut self, version: Version) {
+        self.older.get_or_insert_default().push_back(version);
+    }
+
+    fn at(&self, revision: Revision) -> Option<Existing<'_>> {
+        if let Some(live) = self.live.as_ref().filter(|live| live.modified <= revision) {
+            return Some(Existing::Live(live));
+        }
+        let older = self.older.as_ref()?;
+        let after = older.partition_point(|version| version.modified <= revision);
+        let version = older.get(after.checked_sub(1)?)?;
+        version.at.map(|at| Existing::Older(version.modified, at))
+    }
+
+    /// Drops the versions before `revision`, and a deletion at it.
+    fn forget_before(&mut self, revision: Revision) {
+        let Some(older) = &mut self.older else { return };
+        let needless = |version: &Version| {
+            version.modified < revision || version.modified == revision && version.at.is_none()
+        };
+        while older.front().is_some_and(needless) {
+            older.pop_front();
+        }
+        if older.is_empty() {
+            self.older = None;
+        }
+    }
+
+    fn moved(&mut self, modified: Revision, to: Position) {
+        let Some(older) = &mut self.older else { return };
+        let place = older.partition_point(|version| version.modified < modified);
+        if let Some(version) = older.get_mut(place).filter(|version| version.modified == modified) {
+            version.at = Some(to);
+        }
+    }
+}
+
+/// The bounds of a range, for an ordered map. A range that ends before it starts is empty.
+pub(crate) fn bounds(range: &KeyRange) -> (Bound<Bytes>, Bound<Bytes>) {
+    let start = range.start().clone();
+    let end = match range.end() {
+        End::Single => Bound::Included(start.clone()),
+        End::Before(end) if *end <= start => Bound::Excluded(start.clone()),
+        End::Before(end) => Bound::Excluded(end.clone()),
+        End::Unbounded => Bound::Unbounded,
+    };
+    (Bound::Included(start), end)
+}
+
+fn deletion(key: &Bytes, revision: Revision) -> KeyValue {
+    KeyValue {
+        key: key.clone(),
+        value: Bytes::new(),
+        create_revision: Revision::ZERO,
+        mod_revision: revision,
+        version: 0,
+        lease: None,
+    }
+}
+
+/// The bytes that an event may be the last to hold.
+fn held(event: &Event) -> usize {
+    let previous = event.previous.as_ref().map_or(0, |kv| kv.value.len());
+    size_of::<Event>() + event.kv.value.len() + previous
+}
+
+/// What a live key takes in a file.
+fn weight(key: &Bytes, live: &Live) -> u64 {
+    const FRAME_AND_RECORD: usize = super::frame::HEADER + 1 + 8 + 8 + 8 + 4 + 4;
+    (FRAME_AND_RECORD + key.len() + live.value.len()) as u64
+}

@@ -1,0 +1,120 @@
+//! Leases: which there are, which keys hang on them, when they end. In memory; grants and ends are in the log.
+//!
+//! Keeping one alive touches no disk. After a restart every lease has its whole time again, as in etcd after a
+//! change of leader: nobody could have kept it alive meanwhile.
+
+use crate::{LeaseId, LeaseStatus};
+use bytes::Bytes;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+#[derive(Default)]
+pub(crate) struct Leases {
+    leases: BTreeMap<LeaseId, Lease>,
+    /// When each lease ends, on the engine's clock.
+    ends: BTreeSet<(Duration, LeaseId)>,
+}
+
+struct Lease {
+    granted: Duration,
+    ends: Duration,
+    keys: BTreeSet<Bytes>,
+}
+
+impl Leases {
+    /// A lease that is granted again, as replaying a log may do, keeps its keys.
+    pub(crate) fn grant(&mut self, id: LeaseId, ttl: Duration, now: Duration) {
+        let ends = now.saturating_add(ttl);
+        let lease = self.leases.entry(id).or_insert(Lease { granted: ttl, ends, keys: BTreeSet::new() });
+        self.ends.remove(&(lease.ends, id));
+        lease.granted = ttl;
+        lease.ends = ends;
+        self.ends.insert((ends, id));
+    }
+
+    /// The lease's time begins anew. `None`: there is no such lease, or its end has come and is being written.
+    pub(crate) fn keep_alive(&mut self, id: LeaseId, now: Duration) -> Option<Duration> {
+        let lease = self.leases.get_mut(&id).filter(|lease| lease.ends > now)?;
+        self.ends.remove(&(lease.ends, id));
+        lease.ends = now.saturating_add(lease.granted);
+        self.ends.insert((lease.ends, id));
+        Some(lease.granted)
+    }
+
+    pub(crate) fn end(&mut self, id: LeaseId) {
+        if let Some(lease) = self.leases.remove(&id) {
+            self.ends.remove(&(lease.ends, id));
+        }
+    }
+
+    pub(crate) fn attach(&mut self, id: LeaseId, key: Bytes) {
+        if let Some(lease) = self.leases.get_mut(&id) {
+            lease.keys.insert(key);
+        }
+    }
+
+    pub(crate) fn detach(&mut self, id: LeaseId, key: &Bytes) {
+        if let Some(lease) = self.leases.get_mut(&id) {
+            lease.keys.remove(key);
+        }
+    }
+
+    pub(crate) fn contains(&self, id: LeaseId) -> bool {
+        self.leases.contains_key(&id)
+    }
+
+    pub(crate) fn keys(&self, id: LeaseId) -> impl Iterator<Item = &Bytes> {
+        self.leases.get(&id).into_iter().flat_map(|lease| &lease.keys)
+    }
+
+    pub(crate) fn status(&self, id: LeaseId, now: Duration) -> Option<LeaseStatus> {
+        let lease = self.leases.get(&id)?;
+        let remaining = lease.ends.saturating_sub(now);
+        Some(LeaseStatus {
+            id,
+            granted: lease.granted,
+            remaining,
+            keys: lease.keys.iter().cloned().collect(),
+        })
+    }
+
+    pub(crate) fn ids(&self) -> Vec<LeaseId> {
+        self.leases.keys().copied().collect()
+    }
+
+    pub(crate) fn granted(&self) -> Vec<(LeaseId, Duration)> {
+        self.leases.iter().map(|(id, lease)| (*id, lease.granted)).collect()
+    }
+
+    /// When the next lease ends.
+    pub(crate) fn next_end(&self) -> Option<Duration> {
+        self.ends.first().map(|(ends, _)| *ends)
+    }
+
+    /// The leases whose time has come, oldest first.
+    pub(crate) fn ended(&self, now: Duration) -> Vec<LeaseId> {
+        self.ends.iter().take_while(|(ends, _)| *ends <= now).map(|(_, id)| *id).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_ends_when_nobody_keeps_it_alive() {
+        let second = Duration::from_secs;
+        let id = LeaseId::from_wire(1).unwrap();
+        let mut leases = Leases::default();
+        leases.grant(id, second(10), second(0));
+        assert_eq!(leases.keep_alive(id, second(6)), Some(second(10)));
+        assert_eq!(leases.ended(second(15)), vec![]);
+        assert_eq!(leases.next_end(), Some(second(16)));
+        assert_eq!(leases.ended(second(16)), vec![id]);
+        assert_eq!(leases.keep_alive(id, second(16)), None, "its end may be on its way to the disk");
+        leases.end(id);
+        assert_eq!(leases.next_end(), None);
+    }
+}

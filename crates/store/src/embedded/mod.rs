@@ -1,0 +1,352 @@
+//! The embedded engine: an append-only log with everything that is live in memory.
+//!
+//! A write waits in the `queue` until the `writer` takes it, together with all others that wait: they are evaluated
+//! one after the other (`evaluate`), framed (`frame`, `record`), put on the disk with a single sync (`log`), and
+//! then become visible at once (`index`), are answered, and wake the watchers concerned (`watcher`). Readers take
+//! the index as it is and never wait for a disk, unless they ask for the value of an old revision (`read`).
+//! Between batches, history older than the window is forgotten (`retention`) and space given back (`compaction`).
+//! At start the files are read back (`tail`, `recovery`). `files` and `clock` are all it knows of the world.
+
+mod backup;
+mod clock;
+mod compaction;
+mod config;
+mod evaluate;
+pub mod files;
+mod frame;
+mod index;
+mod layout;
+mod leases;
+mod log;
+mod open_error;
+mod queue;
+mod read;
+mod record;
+mod recovery;
+mod retention;
+mod shared;
+mod tail;
+mod watcher;
+mod writer;
+
+pub use backup::{Backup, BackupError, CheckReport, RestoreReport, check, restore};
+pub use clock::{Clock, SystemClock};
+pub use config::{Coalesce, Config};
+pub use open_error::OpenError;
+
+use crate::{
+    KeyRange, KeyValue, LeaseId, LeaseStatus, RangeAnswer, RangeRequest, Revision, Store, StoreError,
+    StoreStatus, Txn, TxnAnswer, Unavailable, Watch, WatchRequest,
+};
+use async_trait::async_trait;
+use files::{Files, Lock};
+use index::Found;
+use layout::Manifest;
+use queue::Request;
+use shared::Shared;
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{
+        Arc, Mutex, RwLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+use watcher::{Watcher, resolve_all};
+use writer::{RecoveredLog, Writer};
+
+/// The engine. Dropping it, or [`Embedded::close`], serves what waits, then lets go of the files.
+pub struct Embedded {
+    shared: Arc<Shared>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    next_lease: AtomicU64,
+}
+
+/// The writer of an engine that has no thread of its own: for simulation on one thread. Nothing is written unless
+/// somebody lets it run; dropping it closes the store.
+pub struct Driver {
+    writer: Writer,
+    _lock: Box<dyn Lock>,
+}
+
+/// The state of all keys at a revision, folded into a number: equal in two stores that hold the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hash {
+    pub hash: u32,
+    pub revision: Revision,
+    pub compacted: Revision,
+}
+
+/// What the engine holds in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    pub live_keys: u64,
+    /// What the live keys take in a file, which is about what they take in memory.
+    pub live_bytes: u64,
+    /// What is held of the past.
+    pub history_bytes: u64,
+}
+
+/// The version of etcd whose semantics the engine has.
+const ETCD_VERSION: &str = "3.6.0";
+/// The longest time a lease may be granted: etcd's.
+const MAX_LEASE: Duration = Duration::from_secs(9_000_000_000);
+
+impl Embedded {
+    /// Opens the store in `files`, or makes one, with a writer thread of its own.
+    pub fn open(config: Config, files: Arc<dyn Files>, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+        let place = files.place();
+        let (store, driver) = Self::open_driven(config, files, clock)?;
+        let thread = std::thread::Builder::new().name("store-writer".into());
+        let spawned = thread.spawn(move || {
+            let Driver { writer, _lock } = driver;
+            writer.run();
+        });
+        let spawned = spawned.map_err(OpenError::io(&place, "starting the writer thread"))?;
+        *store.writer.lock().expect(shared::UNPOISONED) = Some(spawned);
+        Ok(store)
+    }
+
+    /// Opens the store without a thread: it writes when the driver is let run.
+    pub fn open_driven(
+        config: Config,
+        files: Arc<dyn Files>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(Self, Driver), OpenError> {
+        let place = files.place();
+        let lock = files.lock().map_err(OpenError::io(&place, "locking the directory"))?;
+        let lock = lock.ok_or_else(|| OpenError::InUse { place: place.clone() })?;
+        let manifest = match recovery::read_manifest(&*files)? {
+            Some(manifest) => manifest,
+            None => create(&*files, &*clock).map_err(OpenError::io(&place, "creating the store"))?,
+        };
+        match tail::make_certain(&*files, &manifest) {
+            // A full disk refuses writes; reads it must not refuse. The tail is made certain at a later start.
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
+            made => made.map_err(OpenError::io(&place, "rewriting the end of the log"))?,
+        }
+        let recovered = recovery::recover(&files, &config, manifest, clock.elapsed())?;
+        let shared = Arc::new(Shared {
+            index: RwLock::new(recovered.index),
+            leases: Mutex::new(recovered.leases),
+            slots: Mutex::default(),
+            pins: Mutex::new(BTreeMap::new()),
+            queue: queue::Queue::default(),
+            closed: AtomicBool::new(false),
+            file_bytes: AtomicU64::new(0),
+            window_bytes: AtomicU64::new(0),
+            store: recovered.manifest.store,
+            config,
+            files,
+            clock,
+        });
+        let recovery::Recovered { log, manifest, changed, marks, rubbish, .. } = recovered;
+        let writer = Writer::new(shared.clone(), RecoveredLog { log, manifest, changed, marks, rubbish });
+        let seed = u64::try_from(shared.clock.unix().as_nanos()).unwrap_or_default();
+        let store = Embedded { next_lease: AtomicU64::new(seed), writer: Mutex::new(None), shared };
+        Ok((store, Driver { writer, _lock: lock }))
+    }
+
+    /// Serves what waits, then stops. Afterwards every request is refused and every watch ends.
+    pub fn close(&self) {
+        self.shared.queue.close();
+        let writer = self.writer.lock().expect(shared::UNPOISONED).take();
+        if writer.is_some_and(|thread| thread.join().is_err()) {
+            self.shared.shut(); // the writer panicked, which the thread's own message told
+        }
+    }
+
+    /// A number of this store's own, for ids that must differ between stores.
+    pub fn store_id(&self) -> u64 {
+        self.shared.store
+    }
+
+    /// The newest durable revision, at once.
+    pub fn revision(&self) -> Revision {
+        self.shared.index().revision()
+    }
+
+    /// What the engine holds in memory.
+    pub fn memory(&self) -> Memory {
+        let index = self.shared.index();
+        Memory {
+            live_keys: index.live_keys(),
+            live_bytes: index.live_bytes(),
+            history_bytes: index.history_bytes() as u64,
+        }
+    }
+
+    /// Folds all keys as they were at `at`, or are now, into a number.
+    pub async fn hash(&self, at: Option<Revision>) -> Result<Hash, StoreError> {
+        let answer = self.range(RangeRequest { at, ..RangeRequest::new(KeyRange::all()) }).await?;
+        let hash = answer.kvs.iter().fold(0, fold);
+        let revision = at.unwrap_or(answer.revision);
+        Ok(Hash { hash, revision, compacted: self.shared.index().compacted() })
+    }
+
+    /// Gives back all the space that can be given back now.
+    pub async fn defragment(&self) -> Result<(), StoreError> {
+        self.shared.queue.ask(Request::Defragment).await
+    }
+
+    /// A consistent copy of everything as it is now, to be read piece by piece while the store goes on.
+    pub fn backup(&self) -> Backup {
+        Backup::new(&self.shared)
+    }
+
+    /// Reads `request` at `revision`, page by page.
+    async fn range_at(&self, request: &RangeRequest, revision: Revision) -> Result<RangeAnswer, StoreError> {
+        let mut found = Vec::new();
+        let mut count = 0;
+        let mut range = request.range.clone();
+        let current = loop {
+            let index = self.shared.index();
+            index.readable(revision)?;
+            let page = read::page(&index, &range, revision, read::wanted(request) - found.len());
+            count += page.count;
+            found.extend(page.found);
+            match page.next {
+                Some(next) => range = range.starting_at(next),
+                None => break index.revision(),
+            }
+        };
+        let kvs = if found.iter().all(Found::is_here) {
+            found.into_iter().map(Found::resolve).collect::<Result<_, _>>()?
+        } else {
+            resolve_all(&self.shared, || found.into_iter().map(Found::resolve).collect()).await?
+        };
+        // What was read is as of `revision`; only a read in the past may tell of a newer one.
+        let current = if request.at.is_some() { current } else { revision };
+        Ok(read::answer_counted(current, kvs, count, request))
+    }
+
+    fn new_lease_id(&self) -> LeaseId {
+        loop {
+            let number = self.next_lease.fetch_add(1, Ordering::Relaxed) & (u64::MAX >> 1);
+            if let Some(id) = i64::try_from(number).ok().and_then(LeaseId::from_wire) {
+                return id;
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Embedded {
+    async fn range(&self, request: RangeRequest) -> Result<RangeAnswer, StoreError> {
+        loop {
+            let revision = request.at.unwrap_or_else(|| self.revision());
+            match self.range_at(&request, revision).await {
+                // Compaction overtook a long read of the newest state: there is a newer one.
+                Err(StoreError::Compacted { .. }) if request.at.is_none() => {}
+                answer => return answer,
+            }
+        }
+    }
+
+    async fn txn(&self, txn: Txn) -> Result<TxnAnswer, StoreError> {
+        evaluate::validate(&txn)?;
+        let bytes = evaluate::request_bytes(&txn);
+        let limit = self.shared.config.request_bytes;
+        if bytes > limit {
+            return Err(crate::InvalidRequest::TooLarge { bytes, limit }.into());
+        }
+        self.shared.queue.ask(|reply| Request::Txn(txn, reply)).await
+    }
+
+    async fn watch(&self, request: WatchRequest) -> Result<Watch, StoreError> {
+        if self.shared.is_closed() {
+            return Err(Unavailable::Closed.into());
+        }
+        let (created_at, watcher) = Watcher::open(self.shared.clone(), request)?;
+        Ok(Watch::new(created_at, Box::new(watcher)))
+    }
+
+    async fn current_revision(&self) -> Result<Revision, StoreError> {
+        Ok(self.revision())
+    }
+
+    async fn progress(&self) -> Result<(), StoreError> {
+        self.shared.slots().iter().for_each(|slot| slot.request_progress());
+        Ok(())
+    }
+
+    async fn compact(&self, revision: Revision) -> Result<(), StoreError> {
+        self.shared.queue.ask(|reply| Request::Compact { revision, reply }).await
+    }
+
+    async fn grant_lease(&self, ttl: Duration, id: Option<LeaseId>) -> Result<LeaseStatus, StoreError> {
+        if ttl > MAX_LEASE {
+            return Err(crate::InvalidRequest::LeaseTtlTooLarge.into());
+        }
+        let ttl = ttl.max(Duration::from_secs(1));
+        let id = id.unwrap_or_else(|| self.new_lease_id());
+        self.shared.queue.ask(|reply| Request::GrantLease { id, ttl, reply }).await?;
+        Ok(LeaseStatus { id, granted: ttl, remaining: ttl, keys: Vec::new() })
+    }
+
+    async fn keep_lease_alive(&self, id: LeaseId) -> Result<Duration, StoreError> {
+        let now = self.shared.clock.elapsed();
+        self.shared.leases().keep_alive(id, now).ok_or(StoreError::LeaseNotFound(id))
+    }
+
+    async fn revoke_lease(&self, id: LeaseId) -> Result<Revision, StoreError> {
+        self.shared.queue.ask(|reply| Request::EndLease { id, reply: Some(reply) }).await
+    }
+
+    async fn lease_status(&self, id: LeaseId) -> Result<LeaseStatus, StoreError> {
+        let now = self.shared.clock.elapsed();
+        self.shared.leases().status(id, now).ok_or(StoreError::LeaseNotFound(id))
+    }
+
+    async fn leases(&self) -> Result<Vec<LeaseId>, StoreError> {
+        Ok(self.shared.leases().ids())
+    }
+
+    async fn status(&self) -> Result<StoreStatus, StoreError> {
+        let index = self.shared.index();
+        let file_bytes = self.shared.file_bytes.load(Ordering::Relaxed);
+        let used = index.live_bytes() + self.shared.window_bytes.load(Ordering::Relaxed);
+        Ok(StoreStatus {
+            revision: index.revision(),
+            compacted: index.compacted(),
+            file_bytes,
+            used_bytes: used.min(file_bytes),
+            version: ETCD_VERSION.into(),
+        })
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Driver {
+    /// Serves what waits and does a little of every chore. Answers how long there is nothing more to do unless a
+    /// request comes; `None` for ever.
+    pub fn turn(&mut self) -> Option<Duration> {
+        self.writer.turn()
+    }
+
+    /// Turns until the store is closed, sleeping by `tokio::time` when there is nothing to do.
+    pub async fn run(self) {
+        self.writer.run_as_task().await;
+    }
+}
+
+fn create(files: &dyn Files, clock: &dyn Clock) -> io::Result<Manifest> {
+    let store = u64::try_from(clock.unix().as_nanos()).unwrap_or_default();
+    let manifest = Manifest::fresh(store);
+    recovery::write_manifest(files, &manifest)?;
+    Ok(manifest)
+}
+
+fn fold(hash: u32, kv: &KeyValue) -> u32 {
+    let numbers = [kv.create_revision.get(), kv.mod_revision.get(), kv.version];
+    let hash = crc32c::crc32c_append(hash, &kv.key);
+    let hash = numbers.iter().fold(hash, |hash, number| crc32c::crc32c_append(hash, &number.to_le_bytes()));
+    crc32c::crc32c_append(hash, &kv.value)
+}

@@ -1,0 +1,127 @@
+//! The way to the writer: requests wait here until the next batch takes them.
+
+use crate::{LeaseId, Revision, StoreError, Txn, TxnAnswer, Unavailable};
+use std::{
+    collections::VecDeque,
+    sync::{Condvar, Mutex, MutexGuard},
+    time::Duration,
+};
+use tokio::sync::{Notify, oneshot};
+
+/// What only the writer does.
+pub(crate) enum Request {
+    Txn(Txn, Reply<TxnAnswer>),
+    GrantLease {
+        id: LeaseId,
+        ttl: Duration,
+        reply: Reply<()>,
+    },
+    EndLease {
+        id: LeaseId,
+        reply: Option<Reply<Revision>>,
+    },
+    Compact {
+        revision: Revision,
+        reply: Reply<()>,
+    },
+    /// Give back all the space that can be given back.
+    Defragment(Reply<()>),
+}
+
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+
+#[derive(Default)]
+pub(crate) struct Queue {
+    waiting: Mutex<Waiting>,
+    /// Wakes a writer that is a thread…
+    thread: Condvar,
+    /// …and one that is a task.
+    task: Notify,
+}
+
+#[derive(Default)]
+struct Waiting {
+    requests: VecDeque<Request>,
+    closed: bool,
+}
+
+/// The bound of one batch, so that no reply waits for a very long one.
+const BATCH: usize = 4096;
+
+impl Queue {
+    pub(crate) async fn ask<T>(&self, request: impl FnOnce(Reply<T>) -> Request) -> Result<T, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.push(request(reply))?;
+        answer.await.unwrap_or(Err(StoreError::Unavailable(Unavailable::Closed)))
+    }
+
+    fn push(&self, request: Request) -> Result<(), StoreError> {
+        let mut waiting = self.waiting();
+        if waiting.closed {
+            return Err(Unavailable::Closed.into());
+        }
+        waiting.requests.push_back(request);
+        drop(waiting);
+        self.wake();
+        Ok(())
+    }
+
+    pub(crate) fn take(&self) -> Vec<Request> {
+        let mut waiting = self.waiting();
+        let count = waiting.requests.len().min(BATCH);
+        waiting.requests.drain(..count).collect()
+    }
+
+    pub(crate) fn close(&self) {
+        self.waiting().closed = true;
+        self.wake();
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.waiting().closed
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting().requests.is_empty()
+    }
+
+    /// Refuses whoever still waits: nobody will answer them.
+    pub(crate) fn abandon(&self) {
+        let mut waiting = self.waiting();
+        waiting.closed = true;
+        waiting.requests.clear();
+    }
+
+    /// Waits until there is a request, the queue is closed, or `most` has passed.
+    pub(crate) fn wait(&self, most: Option<Duration>) {
+        let waiting = self.waiting();
+        let idle = |waiting: &mut Waiting| waiting.requests.is_empty() && !waiting.closed;
+        match most {
+            Some(most) => drop(self.thread.wait_timeout_while(waiting, most, idle).expect(UNPOISONED)),
+            None => drop(self.thread.wait_while(waiting, idle).expect(UNPOISONED)),
+        }
+    }
+
+    /// The same for a writer that is a task.
+    pub(crate) async fn wait_as_task(&self, most: Option<Duration>) {
+        let woken = self.task.notified();
+        if !self.is_empty() || self.is_closed() {
+            return;
+        }
+        match most {
+            Some(most) => tokio::select! { biased; () = woken => {}, () = tokio::time::sleep(most) => {} },
+            None => woken.await,
+        }
+    }
+
+    fn wake(&self) {
+        self.thread.notify_one();
+        self.task.notify_one();
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().expect(UNPOISONED)
+    }
+}
+
+const UNPOISONED: &str = "nothing panics while it holds the queue";

@@ -1,0 +1,142 @@
+//! Reading: pages of keys from the index, and versions from the disk where memory has only their place.
+
+use super::files::File;
+use super::frame::{self, Position};
+use super::index::{Found, FoundEvent, Index};
+use super::record::Record;
+use crate::{Content, Event, KeyRange, KeyValue, RangeAnswer, RangeRequest, Revision, StoreError};
+use bytes::{Bytes, BytesMut};
+
+/// So many keys are looked at under one hold of the index: a long list never keeps a write from becoming visible
+/// for more than a moment.
+pub(crate) const PAGE: usize = 2000;
+
+/// Part of an answer.
+pub(crate) struct Page {
+    pub(crate) found: Vec<Found>,
+    pub(crate) count: u64,
+    /// Where the next page starts.
+    pub(crate) next: Option<Bytes>,
+}
+
+/// The next keys of `range` at `revision`; only the first `wanted` of them are taken, all are counted.
+pub(crate) fn page(index: &Index, range: &KeyRange, revision: Revision, wanted: usize) -> Page {
+    let mut page = Page { found: Vec::new(), count: 0, next: None };
+    for (seen, (key, existing)) in index.at(range, revision).enumerate() {
+        if seen == PAGE {
+            page.next = Some(key.clone());
+            break;
+        }
+        page.count += 1;
+        if page.found.len() < wanted {
+            page.found.push(index.found(key, &existing));
+        }
+    }
+    page
+}
+
+/// How many keys of an answer are wanted.
+pub(crate) fn wanted(request: &RangeRequest) -> usize {
+    match request.content {
+        Content::CountOnly => 0,
+        Content::Full | Content::KeysOnly => request.limit.unwrap_or(usize::MAX),
+    }
+}
+
+/// A whole range in one go, for whoever holds the index anyway.
+pub(crate) fn range_now(
+    index: &Index,
+    request: &RangeRequest,
+    at: Revision,
+) -> Result<RangeAnswer, StoreError> {
+    let found = index.at(&request.range, at).map(|(key, existing)| index.found(key, &existing));
+    let kvs = found.map(Found::resolve).collect::<Result<_, _>>()?;
+    Ok(answer(index.revision(), kvs, request))
+}
+
+/// An answer of all the keys of a range, cut to what was asked for.
+pub(crate) fn answer(revision: Revision, mut kvs: Vec<KeyValue>, request: &RangeRequest) -> RangeAnswer {
+    let count = kvs.len() as u64;
+    kvs.truncate(wanted(request));
+    answer_counted(revision, kvs, count, request)
+}
+
+/// An answer of the wanted keys, when `count` there are.
+pub(crate) fn answer_counted(
+    revision: Revision,
+    mut kvs: Vec<KeyValue>,
+    count: u64,
+    request: &RangeRequest,
+) -> RangeAnswer {
+    if request.content == Content::KeysOnly {
+        kvs.iter_mut().for_each(|kv| kv.value = Bytes::new());
+    }
+    let more = request.content != Content::CountOnly && count > kvs.len() as u64;
+    RangeAnswer { revision, kvs, count, more }
+}
+
+impl Found {
+    pub(crate) fn is_here(&self) -> bool {
+        matches!(self, Found::Here(_))
+    }
+
+    /// The version itself, read from the disk if need be.
+    pub(crate) fn resolve(self) -> Result<KeyValue, StoreError> {
+        match self {
+            Found::Here(kv) => Ok(kv),
+            Found::OnDisk { key, modified, at, file } => read_version(&*file, &key, modified, at),
+        }
+    }
+}
+
+impl FoundEvent {
+    pub(crate) fn is_here(&self) -> bool {
+        match self {
+            FoundEvent::Here(_) => true,
+            FoundEvent::Pieces { kv, previous, .. } => {
+                kv.is_here() && previous.as_ref().is_none_or(Found::is_here)
+            }
+        }
+    }
+
+    pub(crate) fn resolve(self, with_previous: bool) -> Result<Event, StoreError> {
+        match self {
+            FoundEvent::Here(mut event) => {
+                event.previous = event.previous.filter(|_| with_previous);
+                Ok(event)
+            }
+            FoundEvent::Pieces { kind, kv, previous } => {
+                let previous = previous.filter(|_| with_previous).map(Found::resolve).transpose()?;
+                Ok(Event { kind, kv: kv.resolve()?, previous })
+            }
+        }
+    }
+}
+
+fn read_version(
+    file: &dyn File,
+    key: &Bytes,
+    modified: Revision,
+    at: Position,
+) -> Result<KeyValue, StoreError> {
+    let corrupt = |what: String| StoreError::Corrupt {
+        what,
+        place: format!("file {} at byte {}", at.file.0, at.offset),
+    };
+    let mut bytes = BytesMut::zeroed(at.len as usize);
+    file.read_at(at.offset.into(), &mut bytes).map_err(|error| corrupt(format!("unreadable ({error})")))?;
+    let bytes = bytes.freeze();
+    let frame = frame::parse(at.file, at.offset, &bytes).ok_or_else(|| corrupt("wrong checksum".into()))?;
+    let records = Record::decode_all(frame.payload).map_err(|error| corrupt(error.to_string()))?;
+    match records.get(at.record as usize) {
+        Some(Record::Put { key: found, value, create, version, lease }) if found == key => Ok(KeyValue {
+            key: key.clone(),
+            value: bytes.slice_ref(value),
+            create_revision: *create,
+            mod_revision: modified,
+            version: *version,
+            lease: *lease,
+        }),
+        _ => Err(corrupt("another key than expected".into())),
+    }
+}
