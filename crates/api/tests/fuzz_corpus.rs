@@ -1,0 +1,145 @@
+//! The fuzz targets, run briefly: over the corpus, over changes of it, and over large hostile inputs whose cost is
+//! counted in steps.
+
+use std::path::{Path, PathBuf};
+
+use coracle_api::fuzz::objects::Seeded;
+use coracle_api::fuzz::{self, steps};
+
+/// Every target: its name, which is its folder's in `fuzz/corpus`, and its function.
+const TARGETS: &[(&str, fn(&[u8]))] = &[("quantities", fuzz::quantities), ("selectors", fuzz::selectors)];
+
+/// Inputs that would be slow to a careless reader: the target, and what is repeated between a start and an end.
+const HOSTILE: &[(&str, &str, &str, &str)] = &[
+    ("quantities", "", "9", ""),
+    ("quantities", "", "0", "1"),
+    ("quantities", "0.", "9", "Ei"),
+    ("quantities", "0.", "0", "1Ki"),
+    ("quantities", "1e", "9", ""),
+    ("quantities", "1", "Ki", ""),
+    ("quantities", "1", "-", ""),
+    ("selectors", "", "application=frontend,", "c=d"),
+    ("selectors", "a in (", "x,", "y)"),
+    ("selectors", "a in (", ",", ")"),
+    ("selectors", "a notin (", "(", ")"),
+    ("selectors", "", "!", "a"),
+    ("selectors", "", "=", ""),
+    ("selectors", "", " ", "a"),
+    ("selectors", "", "a", ""),
+    ("selectors", "a=", "\\,", ""),
+    ("selectors", "", "a=b\\\\,", ""),
+    ("selectors", "", "\0", ""),
+];
+
+const CHANGES_PER_TARGET: usize = 4000;
+
+#[test]
+fn the_corpus_keeps_every_property() {
+    for (name, target) in TARGETS {
+        for (file, data) in corpus(name) {
+            run(name, &file, *target, &data);
+        }
+    }
+}
+
+#[test]
+fn changes_of_the_corpus_keep_every_property() {
+    for (name, target) in TARGETS {
+        let seeds = corpus(name);
+        let mut chance = Seeded::new(0x5eed);
+        for round in 0..CHANGES_PER_TARGET {
+            let (file, seed) = &seeds[below(&mut chance, seeds.len())];
+            let (_, other) = &seeds[below(&mut chance, seeds.len())];
+            let mut data = seed.clone();
+            for _ in 0..=below(&mut chance, 4) {
+                change(&mut data, other, &mut chance);
+            }
+            run(name, &format!("{file}, changed in round {round}"), *target, &data);
+        }
+    }
+}
+
+#[test]
+fn four_times_the_input_costs_at_most_six_times_the_steps() {
+    if !cfg!(debug_assertions) {
+        eprintln!("left out: steps are counted only in builds with debug assertions");
+        return;
+    }
+    // Steps are counted per thread.
+    std::thread::scope(|scope| {
+        for hostile in HOSTILE {
+            scope.spawn(move || check_cost(*hostile));
+        }
+    });
+}
+
+fn check_cost((name, start, repeated, end): (&str, &str, &str, &str)) {
+    let (_, target) = TARGETS.iter().find(|(target, _)| *target == name).expect("a target of the table");
+    let cost = |size: usize| {
+        let input = [start, repeated.repeat(size / repeated.len()).as_str(), end].concat();
+        steps::taken_by(|| target(input.as_bytes()))
+    };
+    let (small, large) = (cost(256 << 10), cost(1 << 20));
+    let what = format!("{name}: {start:?}, then {repeated:?} over and over, then {end:?}");
+    assert!(small > 0, "nothing counts the steps of {what}");
+    assert!(large <= 6 * small, "{small} steps for 256 KiB, {large} for 1 MiB of {what}");
+}
+
+#[test]
+fn every_corpus_has_a_target() {
+    for folder in std::fs::read_dir(corpus_root()).unwrap() {
+        let folder = folder.unwrap().file_name().into_string().unwrap();
+        assert!(TARGETS.iter().any(|(name, _)| *name == folder), "nobody runs fuzz/corpus/{folder}");
+    }
+}
+
+fn run(name: &str, input: &str, target: fn(&[u8]), data: &[u8]) {
+    if let Err(panic) = std::panic::catch_unwind(|| target(data)) {
+        eprintln!("{name}, {input}: {:?}", String::from_utf8_lossy(data));
+        std::panic::resume_unwind(panic);
+    }
+}
+
+fn corpus_root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus")
+}
+
+/// The files of a target's corpus, in the order of their names.
+fn corpus(name: &str) -> Vec<(String, Vec<u8>)> {
+    let folder = corpus_root().join(name);
+    let mut files: Vec<(String, Vec<u8>)> = std::fs::read_dir(&folder)
+        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+        .map(|file| file.unwrap().path())
+        .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(&path).unwrap()))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "{} is empty", folder.display());
+    files
+}
+
+/// One change: a byte set, removed or put in, a stretch repeated, or one of another input put in.
+fn change(data: &mut Vec<u8>, other: &[u8], chance: &mut Seeded) {
+    let place = below(chance, data.len() + 1);
+    let byte = match below(chance, 3) {
+        0 => u8::try_from(below(chance, 256)).expect("below 256"),
+        _ => *other.get(below(chance, other.len().max(1))).unwrap_or(&b'0'),
+    };
+    match below(chance, 5) {
+        0 if place < data.len() => data[place] = byte,
+        1 if place < data.len() => drop(data.remove(place)),
+        2 => data.insert(place, byte),
+        3 => {
+            let stretch = data[place..data.len().min(place + 16)].repeat(1 + below(chance, 4));
+            data.splice(place..place, stretch);
+        }
+        _ => {
+            let start = below(chance, other.len() + 1);
+            let stretch = &other[start..other.len().min(start + 16)];
+            data.splice(place..place, stretch.iter().copied());
+        }
+    }
+}
+
+fn below(chance: &mut Seeded, bound: usize) -> usize {
+    usize::try_from(chance.below(bound as u64)).expect("below a usize")
+}
