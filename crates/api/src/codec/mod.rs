@@ -3,6 +3,7 @@
 pub mod any;
 pub mod canonical;
 pub mod json;
+pub mod media_type;
 pub mod protobuf;
 mod scalar;
 pub mod yaml;

@@ -7,6 +7,8 @@ mod codecs;
 pub mod objects;
 pub mod steps;
 mod vocabulary;
+mod yaml;
 
 pub use codecs::{json, protobuf};
 pub use vocabulary::{quantities, selectors};
+pub use yaml::yaml;

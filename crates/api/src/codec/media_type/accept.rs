@@ -1,0 +1,243 @@
+//! `Accept`: clauses in the order of their weight, each tried against what the endpoint offers.
+//!
+//! The grammar is looser than the RFC's, as upstream's is: no quoted strings, a malformed clause is passed over, a
+//! quality that is no number counts as 0, and 0 is the last choice, not a refusal.
+
+use super::MediaType;
+
+/// What kind of answers an endpoint gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// Objects of a built-in resource.
+    BuiltIn,
+    /// Objects of a custom resource. They have no protobuf form, though their metadata alone has.
+    Custom,
+    /// Documents that cannot be had in another shape.
+    Plain,
+    /// The discovery of all groups at once, which must be asked for by its name.
+    AggregatedDiscovery,
+}
+
+/// What the client gets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Accepted {
+    pub media_type: MediaType,
+    pub transform: Option<Transform>,
+    /// `pretty=1`: indented for people.
+    pub pretty: bool,
+    /// `stream=watch`.
+    pub stream: bool,
+    /// `profile=…`, which steers discovery between servers.
+    pub profile: Option<String>,
+}
+
+/// Another shape than that of the object itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transform {
+    Table(MetaVersion),
+    PartialObjectMetadata(MetaVersion),
+    PartialObjectMetadataList(MetaVersion),
+    /// `apidiscovery.k8s.io/v2`.
+    ApiGroupDiscoveryList,
+}
+
+/// A version of `meta.k8s.io`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetaVersion {
+    V1,
+    V1beta1,
+}
+
+/// Nothing that the client accepts can be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotAcceptable {
+    #[error(
+        "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf"
+    )]
+    Object,
+    #[error(
+        "only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+    )]
+    Stream,
+}
+
+/// The form and shape of an answer.
+pub fn negotiate(accept: &str, endpoint: Endpoint) -> Result<Accepted, NotAcceptable> {
+    if accept.is_empty() {
+        return Ok(Accepted::plain(MediaType::Json));
+    }
+    clauses(accept)
+        .iter()
+        .flat_map(|clause| MediaType::ALL.map(|offer| (clause, offer)))
+        .filter(|(clause, offer)| clause.covers(*offer))
+        .find_map(|(clause, offer)| clause.accepted(offer, endpoint))
+        .ok_or(NotAcceptable::Object)
+}
+
+/// The form and shape of the events of a watch.
+pub fn negotiate_stream(accept: &str, endpoint: Endpoint) -> Result<Accepted, NotAcceptable> {
+    let accepted = negotiate(accept, endpoint).map_err(|_| NotAcceptable::Stream)?;
+    // The best match counts: a client that likes YAML more than JSON gets no watch, though JSON would do.
+    if accepted.media_type.stream().is_some() { Ok(accepted) } else { Err(NotAcceptable::Stream) }
+}
+
+impl Accepted {
+    fn plain(media_type: MediaType) -> Accepted {
+        Accepted { media_type, transform: None, pretty: false, stream: false, profile: None }
+    }
+}
+
+/// One alternative of the header.
+#[derive(Debug)]
+struct Clause<'a> {
+    kind: &'a str,
+    subtype: &'a str,
+    quality: f32,
+    parameters: Vec<(&'a str, &'a str)>,
+}
+
+/// The clauses, best first.
+fn clauses(accept: &str) -> Vec<Clause<'_>> {
+    let mut clauses: Vec<_> = accept.split(',').filter_map(Clause::parse).collect();
+    if clauses.len() > FEW {
+        clauses.sort_by(|a, b| b.quality.total_cmp(&a.quality).then(a.wildcards().cmp(&b.wildcards())));
+        return clauses;
+    }
+    // Upstream's comparison is no order, for a wildcard gives way to its neighbour whatever the quality of either. So
+    // the outcome depends on how it is sorted, and this is how.
+    for end in 1..clauses.len() {
+        let mut place = end;
+        while place > 0 && clauses[place].goes_before(&clauses[place - 1]) {
+            clauses.swap(place, place - 1);
+            place -= 1;
+        }
+    }
+    clauses
+}
+
+impl<'a> Clause<'a> {
+    fn parse(text: &'a str) -> Option<Clause<'a>> {
+        let mut parts = text.trim_matches(' ').split(';');
+        let (kind, subtype) = split_type(parts.next()?)?;
+        let mut clause = Clause { kind, subtype, quality: 1.0, parameters: Vec::new() };
+        for (name, value) in parts.filter_map(parameter) {
+            match name {
+                "q" => clause.quality = value.parse().unwrap_or(0.0),
+                _ => clause.parameters.push((name, value.trim_matches(' '))),
+            }
+        }
+        Some(clause)
+    }
+
+    fn goes_before(&self, other: &Clause<'_>) -> bool {
+        self.quality > other.quality
+            || (self.kind != "*" && other.kind == "*")
+            || (self.subtype != "*" && other.subtype == "*")
+    }
+
+    fn wildcards(&self) -> usize {
+        usize::from(self.kind == "*") + usize::from(self.subtype == "*")
+    }
+
+    fn covers(&self, offer: MediaType) -> bool {
+        match (self.kind, self.subtype) {
+            ("*" | "application", "*") => true,
+            ("application", subtype) => subtype == offer.subtype(),
+            _ => false,
+        }
+    }
+
+    /// What this clause makes of an offer that it covers, if the endpoint can give it.
+    fn accepted(&self, offer: MediaType, endpoint: Endpoint) -> Option<Accepted> {
+        if self.parameter("sv").is_some_and(|version| !endpoint.serves_version(version)) {
+            return None;
+        }
+        let stream = self.parameter("stream");
+        if stream.is_some_and(|stream| stream != "watch" || offer.stream().is_none()) {
+            return None;
+        }
+        let transform = match self.asked_transform() {
+            None => None,
+            Some(known) => Some(known?),
+        };
+        endpoint.allows(offer, transform).then(|| Accepted {
+            transform,
+            pretty: self.parameter("pretty") == Some("1"),
+            stream: stream.is_some(),
+            profile: self.parameter("profile").map(str::to_owned),
+            ..Accepted::plain(offer)
+        })
+    }
+
+    /// The last value of that name, unless it is empty.
+    fn parameter(&self, name: &str) -> Option<&'a str> {
+        let found = self.parameters.iter().rev().find(|(found, _)| *found == name);
+        found.map(|(_, value)| *value).filter(|value| !value.is_empty())
+    }
+
+    /// The shape that is asked for: `None` if none is, `Some(None)` if it is an unknown one.
+    fn asked_transform(&self) -> Option<Option<Transform>> {
+        let names_one = |(name, _): &(&str, &str)| matches!(*name, "as" | "g" | "v");
+        if !self.parameters.iter().any(names_one) {
+            return None;
+        }
+        let part = |name| self.parameter(name).unwrap_or("");
+        let meta = match (part("g"), part("v")) {
+            ("meta.k8s.io", "v1") => Some(MetaVersion::V1),
+            ("meta.k8s.io", "v1beta1") => Some(MetaVersion::V1beta1),
+            _ => None,
+        };
+        Some(match (part("as"), meta) {
+            ("Table", Some(version)) => Some(Transform::Table(version)),
+            ("PartialObjectMetadata", Some(version)) => Some(Transform::PartialObjectMetadata(version)),
+            ("PartialObjectMetadataList", Some(version)) => {
+                Some(Transform::PartialObjectMetadataList(version))
+            }
+            ("APIGroupDiscoveryList", None) if (part("g"), part("v")) == ("apidiscovery.k8s.io", "v2") => {
+                Some(Transform::ApiGroupDiscoveryList)
+            }
+            _ => None,
+        })
+    }
+}
+
+/// `type/subtype`; a lone `*` stands for `*/*`, and a slash at the end does not count.
+fn split_type(text: &str) -> Option<(&str, &str)> {
+    let (kind, subtype) = text.split_once('/').unwrap_or((text, ""));
+    let kind = kind.trim_matches(' ');
+    if subtype.is_empty() {
+        return (kind == "*").then_some(("*", "*"));
+    }
+    let subtype = subtype.strip_suffix('/').unwrap_or(subtype);
+    (!subtype.contains('/')).then_some((kind, subtype.trim_matches(' ')))
+}
+
+/// `name=value`. The value of `q` may have no spaces, so none are taken away here.
+fn parameter(text: &str) -> Option<(&str, &str)> {
+    let (name, value) = text.split_once('=')?;
+    let value = value.strip_suffix('=').unwrap_or(value);
+    (!value.is_empty() && !value.contains('=')).then_some((name.trim_matches(' '), value))
+}
+
+impl Endpoint {
+    fn allows(self, offer: MediaType, transform: Option<Transform>) -> bool {
+        match (self, transform) {
+            (Endpoint::BuiltIn | Endpoint::Plain, None) => true,
+            (Endpoint::Custom, None) => offer != MediaType::Protobuf,
+            // A table has no protobuf form.
+            (Endpoint::BuiltIn | Endpoint::Custom, Some(Transform::Table(_))) => offer != MediaType::Protobuf,
+            (Endpoint::BuiltIn | Endpoint::Custom, Some(Transform::ApiGroupDiscoveryList)) => false,
+            (Endpoint::BuiltIn | Endpoint::Custom, Some(_)) => true,
+            (Endpoint::AggregatedDiscovery, Some(Transform::ApiGroupDiscoveryList)) => true,
+            (Endpoint::AggregatedDiscovery | Endpoint::Plain, _) => false,
+        }
+    }
+
+    /// `sv`, the version of the meta group that answers are in.
+    fn serves_version(self, version: &str) -> bool {
+        matches!(self, Endpoint::BuiltIn | Endpoint::Custom) && version == "v1"
+    }
+}
+
+/// Up to so many clauses are sorted exactly as upstream sorts them.
+const FEW: usize = 12;
