@@ -34,6 +34,9 @@ pub(super) fn parse(text: &str) -> Result<Quantity, QuantityError> {
         Suffix::Decimal { power, format } => (parts.times_ten_to(power), format),
         Suffix::Binary { shift } => parts.times_two_to(shift),
     };
+    if amount.parts().1 > MAX_POWER {
+        return Err(QuantityError::Suffix);
+    }
     let amount = if parts.negative { amount.negated() } else { amount };
     let kept = text == "0" || (plain && parts.is_kept(suffix));
     Ok(Quantity { amount, format, text: if kept { Text::new(text) } else { Text::default() } })
@@ -213,7 +216,6 @@ impl Suffix {
             b"Ei" => binary(60),
             [b'e' | b'E', exponent @ ..] => {
                 let power = std::str::from_utf8(exponent).ok()?.parse::<i32>().ok()?;
-                let power = Some(power).filter(|power| power.unsigned_abs() <= MAX_EXPONENT)?;
                 Some(Suffix::Decimal { power, format: Format::DecimalExponent })
             }
             _ => None,
@@ -225,4 +227,4 @@ const NANOS_PER_UNIT: i128 = 1_000_000_000;
 /// The most that a binary suffix can say.
 const CAP: i128 = i64::MAX as i128;
 /// Far beyond any use, and far enough from the limits of an `i32` that sums of powers cannot reach them.
-const MAX_EXPONENT: u32 = 1_000_000_000;
+const MAX_POWER: i32 = 1_000_000_000;
