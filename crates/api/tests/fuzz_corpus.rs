@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use coracle_api::fuzz::objects::Seeded;
 use coracle_api::fuzz::{self, steps};
 
-/// Every target: its name, which is its folder's in `fuzz/corpus`, and its function.
-const TARGETS: &[(&str, fn(&[u8]))] = &[("quantities", fuzz::quantities), ("selectors", fuzz::selectors)];
+/// A target's name, which is its folder's in `fuzz/corpus`, and its function.
+type Target = (&'static str, fn(&[u8]));
+
+const TARGETS: &[Target] = &[("quantities", fuzz::quantities), ("selectors", fuzz::selectors)];
 
 /// Inputs that would be slow to a careless reader: the target, and what is repeated between a start and an end.
 const HOSTILE: &[(&str, &str, &str, &str)] = &[
@@ -109,8 +111,11 @@ fn corpus(name: &str) -> Vec<(String, Vec<u8>)> {
     let folder = corpus_root().join(name);
     let mut files: Vec<(String, Vec<u8>)> = std::fs::read_dir(&folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
-        .map(|file| file.unwrap().path())
-        .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(&path).unwrap()))
+        .map(|file| file.expect("the folder can be listed").path())
+        .map(|path| {
+            let name = path.file_name().expect("a file of the folder").to_string_lossy().into_owned();
+            (name, std::fs::read(&path).expect("a file of the corpus"))
+        })
         .collect();
     files.sort();
     assert!(!files.is_empty(), "{} is empty", folder.display());
