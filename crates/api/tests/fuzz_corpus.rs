@@ -9,7 +9,8 @@ use coracle_api::fuzz::{self, steps};
 /// A target's name, which is its folder's in `fuzz/corpus`, and its function.
 type Target = (&'static str, fn(&[u8]));
 
-const TARGETS: &[Target] = &[("quantities", fuzz::quantities), ("selectors", fuzz::selectors)];
+const TARGETS: &[Target] =
+    &[("quantities", fuzz::quantities), ("selectors", fuzz::selectors), ("yaml", fuzz::yaml)];
 
 /// Inputs that would be slow to a careless reader: the target, and what is repeated between a start and an end.
 const HOSTILE: &[(&str, &str, &str, &str)] = &[
@@ -31,6 +32,15 @@ const HOSTILE: &[(&str, &str, &str, &str)] = &[
     ("selectors", "a=", "\\,", ""),
     ("selectors", "", "a=b\\\\,", ""),
     ("selectors", "", "\0", ""),
+    ("yaml", "", "[", ""),
+    ("yaml", "", "{a: ", ""),
+    ("yaml", "[", "a, ", "b]"),
+    ("yaml", "", "- a\n", ""),
+    ("yaml", "a: \"", "\\x41 ", "\""),
+    ("yaml", "a: |\n", "  b\n", ""),
+    ("yaml", "&a a: [", "*a, ", "b]"),
+    ("yaml", "", "%TAG !a! b\n", ""),
+    ("yaml", "", "---\n", "a"),
 ];
 
 const CHANGES_PER_TARGET: usize = 4000;
