@@ -155,11 +155,9 @@ impl Writer {
 
     fn part_step(&mut self, round: &mut Round, mut part: PartWriter) -> io::Result<()> {
         let end = self.manifest.parts.get(round.next + part.replaces + 1).map(|next| next.start.clone());
-        let range = match &end {
-            Some(end) => KeyRange::between(part.cursor.clone(), end.clone()),
-            None => KeyRange::from(part.cursor.clone()),
-        };
-        let (settled, whole) = self.shared.index().settle(&range, round.target, STEP);
+        let range = stretch(&part.cursor, end.as_ref());
+        let step = STEP.min(usize::try_from(self.shared.config.part_bytes).unwrap_or(STEP));
+        let (settled, whole) = self.shared.index().settle(&range, round.target, step);
         for key in settled {
             let kv = key.found.resolve().map_err(unreadable)?;
             part.push(&kv, key.modified);
@@ -202,7 +200,8 @@ impl Writer {
             keys.iter().for_each(|(key, modified, to)| index.moved(key, *modified, *to));
         }
         let last = round.next + part.replaces;
-        let changed = self.changed[round.next..=last].iter().copied().max().unwrap_or_default();
+        let end = cut.clone().or_else(|| Some(self.manifest.parts.get(last + 1)?.start.clone()));
+        let changed = self.shared.index().newest_change(&stretch(&new.start, end.as_ref()));
         let gone = if cut.is_some() { round.next..last } else { round.next..last + 1 };
         if let Some(cut) = cut {
             self.manifest.parts[last].start = cut;
@@ -283,6 +282,14 @@ impl PartWriter {
         self.buffer.push(stamp, |out| Record::End { keys: self.keys.len() as u64 }.encode(out));
         self.flush()?;
         self.file.sync()
+    }
+}
+
+/// The keys from `start` until `end`, or all the rest.
+fn stretch(start: &Bytes, end: Option<&Bytes>) -> KeyRange {
+    match end {
+        Some(end) => KeyRange::between(start.clone(), end.clone()),
+        None => KeyRange::from(start.clone()),
     }
 }
 

@@ -44,7 +44,8 @@ pub(crate) struct Live {
 #[derive(Default)]
 struct Versions {
     live: Option<Live>,
-    /// Oldest first. Boxed, because most keys have none.
+    /// Oldest first.
+    #[expect(clippy::box_collection, reason = "most keys have none, and each would pay for its header")]
     older: Option<Box<VecDeque<Version>>>,
 }
 
@@ -322,6 +323,12 @@ impl Index {
         (settled, true)
     }
 
+    /// The newest revision that changed a key of `range`, as far back as the history reaches.
+    pub(crate) fn newest_change(&self, range: &KeyRange) -> Revision {
+        let newest = |(_, versions): (&Bytes, &Versions)| versions.newest();
+        self.versions(range).map(newest).max().unwrap_or_default()
+    }
+
     /// A version was copied: it is read from its new place from now on.
     pub(crate) fn moved(&mut self, key: &[u8], modified: Revision, to: Position) {
         let Some(versions) = self.keys.get_mut(key) else { return };
@@ -392,6 +399,12 @@ impl Versions {
         let after = older.partition_point(|version| version.modified <= revision);
         let version = older.get(after.checked_sub(1)?)?;
         version.at.map(|at| Existing::Older(version.modified, at))
+    }
+
+    fn newest(&self) -> Revision {
+        let live = self.live.as_ref().map(|live| live.modified);
+        let older = || self.older.as_ref()?.back().map(|version| version.modified);
+        live.or_else(older).unwrap_or_default()
     }
 
     /// Drops the versions before `revision`, and a deletion at it.

@@ -6,37 +6,53 @@ use std::{collections::VecDeque, time::Duration};
 
 /// At which time the store was at which revision, to the second.
 #[derive(Default)]
-pub(crate) struct Marks(VecDeque<(Duration, Revision)>);
+pub(crate) struct Marks(VecDeque<Mark>);
+
+/// Writes that came within a second.
+struct Mark {
+    first: Duration,
+    last: Duration,
+    /// The newest of them.
+    revision: Revision,
+}
 
 const GRAIN: Duration = Duration::from_secs(1);
 
 impl Marks {
     /// The store reached `revision` at `time`. A clock that was set back makes history look younger, never older.
     pub(crate) fn note(&mut self, time: Duration, revision: Revision) {
-        match self.0.back() {
-            Some((last, _)) if time < *last + GRAIN => {}
-            _ => self.0.push_back((time, revision)),
+        match self.0.back_mut() {
+            Some(mark) if time < mark.first + GRAIN => {
+                mark.last = mark.last.max(time);
+                mark.revision = revision;
+            }
+            _ => self.0.push_back(Mark { first: time, last: time, revision }),
         }
     }
 
     /// The oldest revision that must be kept at `now`.
     pub(crate) fn oldest_kept(&self, config: &Config, now: Duration, current: Revision) -> Revision {
-        let old = self.0.partition_point(|(time, _)| *time + config.retention <= now);
-        let by_age = old.checked_sub(1).map_or(Revision::ZERO, |last| self.0[last].1);
+        let old = self.0.partition_point(|mark| mark.last + config.retention <= now);
+        let by_age = old.checked_sub(1).map_or(Revision::ZERO, |newest| self.0[newest].revision);
         by_age.min(by_count(config, current))
     }
 
-    /// When more can be forgotten than at `now`, if nothing is written meanwhile.
-    pub(crate) fn next_change(&self, config: &Config, now: Duration, current: Revision) -> Option<Duration> {
-        let next = self.0.iter().find(|(time, _)| *time + config.retention > now)?;
-        let (time, revision) = *next;
+    /// When more than what is before `compacted` can be forgotten, if nothing is written meanwhile.
+    pub(crate) fn next_change(
+        &self,
+        config: &Config,
+        now: Duration,
+        current: Revision,
+        compacted: Revision,
+    ) -> Option<Duration> {
+        let next = self.0.iter().find(|mark| mark.last + config.retention > now)?;
         // What the count keeps anyway will not go when its time comes.
-        (revision <= by_count(config, current)).then(|| time + config.retention)
+        (compacted < by_count(config, current)).then(|| next.last + config.retention)
     }
 
     /// Marks of forgotten revisions tell nothing any more.
     pub(crate) fn trim(&mut self, forgotten: Revision) {
-        while self.0.front().is_some_and(|(_, revision)| *revision < forgotten) {
+        while self.0.front().is_some_and(|mark| mark.revision < forgotten) {
             self.0.pop_front();
         }
     }

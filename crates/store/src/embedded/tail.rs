@@ -2,7 +2,8 @@
 //!
 //! The last batch may be visible and yet not durable: the process was killed before its sync, or the sync failed,
 //! after which the system shows the bytes but never writes them. Showing it to readers would be wrong, and so would
-//! be dropping it, because it may have been acknowledged. So it is written again, into a new segment.
+//! be dropping it, because it may have been acknowledged. So it is written again, into a new segment; and so is the
+//! beginning of a segment that holds nothing else.
 
 use super::files::{Files, read_all};
 use super::frame::{self, FileId, FrameBuffer, Stamp};
@@ -28,9 +29,6 @@ pub(crate) fn make_certain(files: &dyn Files, manifest: &Manifest) -> io::Result
             return Ok(());
         }
         let (start, end) = last_batch(id, first, &bytes);
-        if start == end && first == end {
-            return Ok(());
-        }
         return rewrite(files, id, &bytes, (start, end), next, header);
     }
     Ok(())
@@ -59,7 +57,9 @@ fn rewrite(
     }
     let mut buffer = FrameBuffer::new(next, 0);
     let revision = revision_at(id, bytes, start, header);
-    SegmentHeader { store: header.store, previous: Some((id, start)), revision }.append(&mut buffer);
+    // A segment that took no write may not even have a durable beginning: the new one stands in its place.
+    let previous = if start == end { header.previous } else { Some((id, start)) };
+    SegmentHeader { store: header.store, previous, revision }.append(&mut buffer);
     let batch = buffer.end();
     let mut offset = start;
     while offset < end {

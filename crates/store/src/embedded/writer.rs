@@ -313,9 +313,12 @@ impl Writer {
         let lease = self.shared.leases().next_end().map(|ends| ends.max(self.chores_after));
         let held = Some(self.held.until).filter(|_| !self.held.requests.is_empty());
         let elapsed = [lease, held].into_iter().flatten().map(|at| at.saturating_sub(now)).min();
-        let current = self.shared.index().revision();
+        let (current, compacted) = {
+            let index = self.shared.index();
+            (index.revision(), index.compacted())
+        };
         let unix = self.shared.clock.unix();
-        let window = self.marks.next_change(&self.shared.config, unix, current);
+        let window = self.marks.next_change(&self.shared.config, unix, current, compacted);
         // Forgetting a little later costs nothing; waking up for every second's worth would.
         let window = window.map(|at| at.saturating_sub(unix).max(self.shared.config.retention / 10));
         let chore =

@@ -39,6 +39,8 @@ struct Disk {
     failing_syncs: u32,
     sync_delay: Duration,
     synced_writes: u64,
+    /// The machine is switched off when this many more operations were done.
+    operations_left: Option<u32>,
 }
 
 type Inode = usize;
@@ -79,6 +81,7 @@ impl SimulatedDisk {
         let mut disk = self.disk();
         disk.boot += 1;
         disk.locked = false;
+        disk.operations_left = None;
         let kept = chance(disk.changes.len() + 1);
         for change in std::mem::take(&mut disk.changes).into_iter().take(kept) {
             change.apply(&mut disk.durable);
@@ -87,6 +90,12 @@ impl SimulatedDisk {
             contents.cut_power(chance);
         }
         disk.seen = disk.durable.clone();
+    }
+
+    /// Switches the machine off when `operations` more were done: from then on everything fails. What the disk is
+    /// left with, [`SimulatedDisk::cut_power`] decides.
+    pub fn switch_off_after(&self, operations: u32) {
+        self.disk().operations_left = Some(operations);
     }
 
     /// The process dies, the machine goes on: nothing written is lost.
@@ -153,7 +162,13 @@ impl SimulatedDisk {
     }
 
     fn alive(&self, boot: u64) -> io::Result<MutexGuard<'_, Disk>> {
-        let disk = self.disk();
+        let mut disk = self.disk();
+        if let Some(left) = &mut disk.operations_left {
+            match left.checked_sub(1) {
+                Some(fewer) => *left = fewer,
+                None => disk.boot += 1,
+            }
+        }
         if disk.boot == boot { Ok(disk) } else { Err(io::Error::other("the machine was switched off")) }
     }
 }
