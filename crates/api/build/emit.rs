@@ -17,6 +17,7 @@ pub(crate) fn tables(pages: &[Page], gates: &[Gate], groups: &[Group]) -> String
     let t = &tables;
     table(&mut out, "TYPES", "Type", &t.types);
     table(&mut out, "FIELDS", "Field", &t.fields);
+    table(&mut out, "ALWAYS", "u16", &t.always);
     table(&mut out, "WIRES", "Wire", &t.wires);
     table(&mut out, "ITEMS", "Item", &t.items.rows);
     table(&mut out, "EXTRAS", "Extra", &t.extras.rows);
@@ -96,6 +97,7 @@ struct Tables {
     scalars: HashMap<String, String>,
     types: Vec<String>,
     fields: Vec<String>,
+    always: Vec<String>,
     wires: Vec<String>,
     unions: Vec<String>,
     items: Interned,
@@ -125,6 +127,7 @@ impl Tables {
             scalars,
             types: Vec::new(),
             fields: Vec::new(),
+            always: Vec::new(),
             wires: Vec::new(),
             unions: Vec::new(),
             items: Interned::default(),
@@ -137,10 +140,15 @@ impl Tables {
         let start = self.fields.len();
         let mut fields: Vec<&Field> = declared.fields.iter().collect();
         fields.sort_by(|a, b| a.name.cmp(&b.name));
-        for field in &fields {
+        let first_always = self.always.len();
+        for (place, field) in fields.iter().enumerate() {
             let row = self.field(page, &name, field);
+            if self.always_written(page, field) {
+                self.always.push(place.to_string());
+            }
             self.fields.push(row);
         }
+        let always = format!("Span::new({first_always}, {})", self.always.len() - first_always);
         let tags: Vec<(Vec<u16>, usize)> = fields
             .iter()
             .enumerate()
@@ -164,7 +172,7 @@ impl Tables {
         }
         assert_eq!(self.types.len(), self.ids[&name], "types are numbered in the order they are written");
         self.types.push(format!(
-            "ty({name:?}, {:?}, {}, {start}, {}, {wires}, {unions}, {})",
+            "ty({name:?}, {:?}, {}, {start}, {}, {always}, {wires}, {unions}, {})",
             if declared.json_only { "" } else { page.proto.as_str() },
             declared.atomic,
             fields.len(),
@@ -186,6 +194,18 @@ impl Tables {
         let presence: u8 = flags.iter().enumerate().map(|(bit, set)| u8::from(*set) << bit).sum();
         let extra = self.extras.place(extra(field));
         format!("f({:?}, {shape}, {presence}, {extra})", field.name)
+    }
+
+    /// Whether JSON shows the field even when it is not set: `codec::canonical` decides what it shows.
+    fn always_written(&mut self, page: &Page, field: &Field) -> bool {
+        let shape = self.shape(page, &field.type_name);
+        let can_be_nil = field.pointer || field.wrapped || ["Shape::List", "Shape::Map", "Shape::Bytes"].iter().any(|nil| shape.starts_with(nil));
+        match shape.trim_start_matches("Shape::") {
+            _ if can_be_nil => !field.omit,
+            "Time" | "MicroTime" => !field.omit_zero,
+            "String" | "Bool" | "Int32" | "Int64" | "Double" | "Raw(RawKind::Any)" => !field.omit,
+            _ => true,
+        }
     }
 
     fn shape(&mut self, page: &Page, name: &str) -> String {

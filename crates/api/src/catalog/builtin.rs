@@ -11,6 +11,7 @@ use crate::Text;
 pub static BUILTIN: Page = Page {
     types: Cow::Borrowed(&TYPES),
     fields: Cow::Borrowed(&FIELDS),
+    always: Cow::Borrowed(&ALWAYS),
     wires: Cow::Borrowed(&WIRES),
     items: Cow::Borrowed(&ITEMS),
     extras: Cow::Borrowed(&EXTRAS),
@@ -45,6 +46,7 @@ const fn ty(
     atomic: bool,
     first_field: u32,
     fields: u32,
+    always: Span,
     wires: Span,
     first_union: u32,
     unions: u32,
@@ -54,6 +56,7 @@ const fn ty(
         proto_package: t(proto_package),
         atomic,
         fields: Span::new(first_field, fields),
+        always,
         wires,
         unions: Span::new(first_union, unions),
     }

@@ -28,6 +28,7 @@ use crate::Text;
 pub struct Page {
     pub(crate) types: Cow<'static, [Type]>,
     pub(crate) fields: Cow<'static, [Field]>,
+    pub(crate) always: Cow<'static, [u16]>,
     pub(crate) wires: Cow<'static, [Wire]>,
     pub(crate) items: Cow<'static, [Item]>,
     pub(crate) extras: Cow<'static, [Extra]>,

@@ -85,6 +85,8 @@ pub struct Type {
     /// Server-side apply owns the struct as a whole.
     pub atomic: bool,
     pub(crate) fields: Span,
+    /// Places of the fields that are written even when they are not set, in the page's `always`.
+    pub(crate) always: Span,
     pub(crate) wires: Span,
     pub(crate) unions: Span,
 }

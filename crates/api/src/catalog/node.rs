@@ -113,6 +113,11 @@ impl<'p> Struct<'p> {
         FieldRef { page: self.page, field: &self.fields()[place] }
     }
 
+    /// Places of the fields that JSON shows even when they are not set.
+    pub(crate) fn always(self) -> &'p [u16] {
+        self.declared.always.of(&self.page.always)
+    }
+
     pub(crate) fn wires(self) -> Span {
         self.declared.wires
     }

@@ -9,7 +9,7 @@
 use crate::catalog::{Field, FieldRef, Node, RawKind, Shape, Struct};
 use crate::quantity::Quantity;
 use crate::time::{self, MicroTime, Time};
-use crate::{Map, Text, Value};
+use crate::{Map, Value};
 
 /// Brings an object of the given type into the form upstream writes. Expects a tree that was decoded with that type.
 pub fn canonicalize(value: &mut Value, node: Node<'_>) {
@@ -51,48 +51,50 @@ fn canonicalize_item(element: &mut Value, item: Node<'_>) {
     canonicalize(element, item);
 }
 
-/// Fields and members are both in order of their names, so one walk along both meets every pair.
+/// Looks at the members that are there, and at the few fields that are written even when they are not.
 fn canonicalize_struct(value: &mut Value, of: Struct<'_>) {
-    let given = match value {
+    let mut members = match value {
         Value::Object(map) => std::mem::take(map).into_members(),
         Value::Null => Vec::new(),
         _ => return,
     };
-    let mut settled = Vec::with_capacity(given.len() + 2);
-    let mut given = given.into_iter().peekable();
-    for field in of.iter() {
+    let mut expected = 0;
+    members.retain_mut(|(name, found)| {
         // Whatever the type does not know is not ours to judge.
-        while let Some(other) = given.next_if(|(name, _)| name.as_str() < field.name()) {
-            settled.push(other);
-        }
-        let found = given.next_if(|(name, _)| *name == field.field.name);
-        if let Some(member) = settle(found, field) {
-            settled.push(member);
+        let Some(place) = of.position_near(name, expected) else { return true };
+        expected = place + 1;
+        settle(found, of.at(place))
+    });
+    for place in of.always() {
+        let field = of.at(usize::from(*place));
+        if let Err(at) = members.binary_search_by(|(name, _)| name.as_str().cmp(field.name()))
+            && let Some(mut written) = when_unset(field.field)
+        {
+            if !written.is_null() {
+                canonicalize(&mut written, field.node());
+            }
+            members.insert(at, (field.field.name.clone(), written));
         }
     }
-    settled.extend(given);
-    *value = Value::Object(Map::from_members(settled));
+    *value = Value::Object(Map::from_members(members));
 }
 
-/// What is written of a field, given what is there.
-fn settle(found: Option<(Text, Value)>, field: FieldRef<'_>) -> Option<(Text, Value)> {
-    let was_there = match found {
-        None | Some((_, Value::Null)) => None,
-        Some((name, mut value)) => {
-            canonicalize(&mut value, field.node());
-            if !is_zero_value(&value, field.field) {
-                return Some((name, value));
-            }
-            Some((name, value))
+/// Brings a member into its form; false: it is not written.
+fn settle(found: &mut Value, field: FieldRef<'_>) -> bool {
+    if !found.is_null() {
+        canonicalize(found, field.node());
+        if !is_zero_value(found, field.field) {
+            return true;
         }
-    };
-    match (when_unset(field.field)?, was_there) {
+    }
+    match when_unset(field.field) {
+        None => false,
         // A list that is given and empty stays `[]`; only one that is not there is null.
-        (Value::Null, Some(given)) => Some(given),
-        (Value::Null, None) => Some((field.field.name.clone(), Value::Null)),
-        (mut written, _) => {
+        Some(Value::Null) => true,
+        Some(mut written) => {
             canonicalize(&mut written, field.node());
-            Some((field.field.name.clone(), written))
+            *found = written;
+            true
         }
     }
 }
@@ -156,5 +158,21 @@ fn canonical_text(text: &str, shape: Shape) -> Option<String> {
         Shape::MicroTime => MicroTime::parse(text).ok().map(|time| time.to_string()),
         Shape::Duration => time::parse_duration(text).ok().map(|duration| duration.to_string()),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::BUILTIN;
+
+    #[test]
+    fn the_fields_that_are_always_written_are_those_with_something_to_write() {
+        for of in BUILTIN.structs() {
+            for (place, field) in of.fields().iter().enumerate() {
+                let listed = of.always().iter().any(|at| usize::from(*at) == place);
+                assert_eq!(listed, when_unset(field).is_some(), "{}.{}", of.declared.name, field.name);
+            }
+        }
     }
 }

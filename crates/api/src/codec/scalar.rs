@@ -7,7 +7,7 @@
 use crate::catalog::Shape;
 use crate::quantity::Quantity;
 use crate::time::{self, MicroTime, Time};
-use crate::{Text, Value};
+use crate::Value;
 
 /// Why a scalar is not what its place wants.
 #[derive(Debug, PartialEq)]
@@ -33,21 +33,18 @@ pub(super) fn from_bool(flag: bool, shape: Shape) -> Judged {
     }
 }
 
-/// `None`: a text has no place here at all.
-pub(super) fn from_text(text: Text, shape: Shape) -> Judged {
+/// `None`: a text has no place here at all. A text that may stand here stays as it is.
+pub(super) fn check_text(text: &str, shape: Shape) -> Option<Result<(), String>> {
     let refusal = match shape {
         Shape::String | Shape::IntOrString => None,
-        Shape::Bytes => base64(&text).err().map(|at| format!("illegal base64 data at input byte {at}")),
+        Shape::Bytes => base64(text).err().map(|at| format!("illegal base64 data at input byte {at}")),
         Shape::Quantity => text.parse::<Quantity>().err().map(|error| error.to_string()),
-        Shape::Time => Time::parse(&text).err().map(|error| error.to_string()),
-        Shape::MicroTime => MicroTime::parse(&text).err().map(|error| error.to_string()),
-        Shape::Duration => time::parse_duration(&text).err().map(|error| error.to_string()),
+        Shape::Time => Time::parse(text).err().map(|error| error.to_string()),
+        Shape::MicroTime => MicroTime::parse(text).err().map(|error| error.to_string()),
+        Shape::Duration => time::parse_duration(text).err().map(|error| error.to_string()),
         _ => return None,
     };
-    Some(match refusal {
-        None => Ok(Value::String(text)),
-        Some(text) => Err(Refusal::Text(text)),
-    })
+    Some(refusal.map_or(Ok(()), Err))
 }
 
 /// `None`: a number has no place here at all.

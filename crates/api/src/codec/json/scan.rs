@@ -4,9 +4,10 @@
 //! has the text that upstream's decoder has for it. The scanner never recurses and never looks at a byte twice, except
 //! for strings, which are copied out after their end is found.
 
-use crate::Text;
+use std::borrow::Cow;
+
 use crate::fuzz::steps;
-use crate::value::{RawJson, text_of};
+use crate::value::RawJson;
 
 /// Deepest nesting of a document, whatever it holds.
 pub const MAX_DEPTH: usize = 10_000;
@@ -28,7 +29,7 @@ pub(super) enum Token<'a> {
     Bool(bool),
     /// The literal as it stands.
     Number(&'a str),
-    String(Text),
+    String(Cow<'a, str>),
     Open(u8),
 }
 
@@ -87,7 +88,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// After an opened `{` or a member of it: the next member's name, with the colon behind it.
-    pub(super) fn next_name(&mut self, first: bool) -> Result<Option<Text>, SyntaxError> {
+    pub(super) fn next_name(&mut self, first: bool) -> Result<Option<Cow<'a, str>>, SyntaxError> {
         match self.peek() {
             Some(b'}') => {
                 self.at += 1;
@@ -252,7 +253,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Reads a string; `at` stands on its opening quote.
-    fn string(&mut self) -> Result<Text, SyntaxError> {
+    fn string(&mut self) -> Result<Cow<'a, str>, SyntaxError> {
         let start = self.at + 1;
         let mut at = start;
         let mut plain = true;
@@ -271,7 +272,13 @@ impl<'a> Scanner<'a> {
         self.at = at + 1;
         steps::count(at - start);
         let body = &self.text[start..at];
-        Ok(if plain { text_of(body) } else { unescape(body) })
+        if !plain {
+            return Ok(Cow::Owned(unescape(body)));
+        }
+        Ok(match std::str::from_utf8(body) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => String::from_utf8_lossy(body),
+        })
     }
 
     /// Checks the escape whose letter is at `at` and returns the place behind it.
@@ -327,8 +334,8 @@ fn quote(byte: u8) -> String {
 
 /// Resolves the escapes of a string that [`Scanner::escape`] has accepted. Lone surrogates and bytes that are no UTF-8
 /// become U+FFFD.
-fn unescape(body: &[u8]) -> Text {
-    let mut out = Text::with_capacity(body.len());
+fn unescape(body: &[u8]) -> String {
+    let mut out = String::with_capacity(body.len());
     let mut at = 0;
     while at < body.len() {
         let run = body[at..].iter().position(|byte| *byte == b'\\').unwrap_or(body.len() - at);

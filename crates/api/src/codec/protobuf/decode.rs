@@ -6,7 +6,7 @@
 
 use super::wire::{Payload, Reader, WireError};
 use super::{ProtobufError, Where};
-use crate::catalog::{Field, FieldRef, Node, RawKind, Shape, Span, Struct, Wire, WireTo};
+use crate::catalog::{Field, Node, RawKind, Shape, Span, Struct, Wire, WireTo};
 use crate::codec::canonical::{canonicalize, when_unset, zero};
 use crate::codec::json::{self, MAX_TREE_DEPTH};
 use crate::fuzz::steps;
@@ -16,8 +16,11 @@ use crate::{Map, Path, Text, Value};
 
 /// Decodes one message as a struct of the catalogue.
 pub fn decode_message(bytes: &[u8], of: Struct<'_>) -> Result<Value, ProtobufError> {
-    Decoder { pending: Vec::with_capacity(64), depth: 0 }.message(bytes, of, &Path::Root)
+    Decoder { pending: Vec::with_capacity(64), depth: 0 }.top(bytes, of).map_err(|error| *error)
 }
+
+/// Boxed while it travels: a large error would make every value that is returned a large move.
+type Read<T> = Result<T, Box<ProtobufError>>;
 
 struct Decoder {
     /// Fields of the messages that are being read, the innermost last: place in the struct, and value.
@@ -25,28 +28,35 @@ struct Decoder {
     depth: usize,
 }
 
+/// Values are written where they belong instead of being returned, as in the JSON decoder and for the same reason.
 impl Decoder {
-    fn message(&mut self, bytes: &[u8], of: Struct<'_>, path: &Path<'_>) -> Result<Value, ProtobufError> {
+    fn top(&mut self, bytes: &[u8], of: Struct<'_>) -> Read<Value> {
+        let mut value = Value::Null;
+        self.message(bytes, of, &Path::Root, &mut value)?;
+        Ok(value)
+    }
+
+    fn message(&mut self, bytes: &[u8], of: Struct<'_>, path: &Path<'_>, out: &mut Value) -> Read<()> {
         self.depth += 1;
         if self.depth > MAX_TREE_DEPTH {
-            return Err(ProtobufError::TooDeep { place: path.to_string() });
+            return Err(Box::new(ProtobufError::TooDeep { place: path.to_string() }));
         }
-        let base = self.pending.len();
-        self.wires(bytes, of, of.wires(), base, path)?;
+        let mut reading = Reading { of, base: self.pending.len(), seen: 0 };
+        self.wires(bytes, of.wires(), &mut reading, path)?;
         self.depth -= 1;
-        Ok(self.assemble(of, base))
+        *out = self.assemble(&reading);
+        Ok(())
     }
 
     /// Reads the fields of a message whose numbers mean `wires`.
     fn wires(
         &mut self,
         bytes: &[u8],
-        of: Struct<'_>,
         wires: Span,
-        base: usize,
+        reading: &mut Reading<'_>,
         path: &Path<'_>,
-    ) -> Result<(), ProtobufError> {
-        let rows: &[Wire] = wires.of(&of.page.wires);
+    ) -> Read<()> {
+        let rows: &[Wire] = wires.of(&reading.of.page.wires);
         let mut reader = Reader::new(bytes);
         let mut expected = 0;
         while let Some((number, payload)) = reader.next().within(path)? {
@@ -54,8 +64,8 @@ impl Decoder {
             // Lists repeat their number, so the same row is expected again.
             expected = place;
             match rows[place].to {
-                WireTo::Inline(below) => self.wires(payload.bytes().within(path)?, of, below, base, path)?,
-                WireTo::Field(position) => self.field(payload, of, position, base, path)?,
+                WireTo::Inline(below) => self.wires(payload.bytes().within(path)?, below, reading, path)?,
+                WireTo::Field(position) => self.field(payload, position, reading, path)?,
             }
         }
         Ok(())
@@ -64,12 +74,16 @@ impl Decoder {
     fn field(
         &mut self,
         payload: Payload<'_>,
-        of: Struct<'_>,
         position: u16,
-        base: usize,
+        reading: &mut Reading<'_>,
         path: &Path<'_>,
-    ) -> Result<(), ProtobufError> {
-        let field = of.at(usize::from(position));
+    ) -> Read<()> {
+        let field = reading.of.at(usize::from(position));
+        let again = reading.seen(position);
+        // Most of what is on the wire are zeros that JSON does not show: they never become values.
+        if !again && is_hidden_zero(payload, field.field) {
+            return Ok(());
+        }
         let path = path.field(field.name());
         match field.field.shape {
             Shape::List(_) => {
@@ -79,23 +93,30 @@ impl Decoder {
                     let mut reader = Reader::new(packed);
                     while !reader.is_empty() {
                         let number = reader.varint().within(&path)?;
-                        self.append(base, position, varint_value(number, item.shape));
+                        self.append(reading, position, varint_value(number, item.shape));
                     }
                     return Ok(());
                 }
-                let index = self.list_len(base, position);
-                let value = self.value(payload, item, &path.index(index))?;
-                self.append(base, position, value);
+                let index = if again { self.list_len(reading, position) } else { 0 };
+                let mut value = Value::Null;
+                self.value(payload, item, &path.index(index), &mut value)?;
+                self.append(reading, position, value);
             }
             Shape::Map(_) => {
                 let item = field.node().item().expect("a map has values");
                 let (key, value) = self.entry(payload.bytes().within(&path)?, item, &path)?;
-                self.put_entry(base, position, key, value);
+                self.put_entry(reading, position, key, value);
+            }
+            // Most fields are texts that come once: made in their place, without a stop on the way.
+            Shape::String if !again => {
+                let text = text_of(payload.bytes().within(&path)?);
+                self.pending.push((position, Value::String(text)));
             }
             _ => {
-                let value = self.value(payload, field.node(), &path)?;
+                let mut value = Value::Null;
+                self.value(payload, field.node(), &path, &mut value)?;
                 // The last of several wins.
-                match self.slot(base, position) {
+                match if again { self.slot(reading, position) } else { None } {
                     Some(slot) => *slot = value,
                     None => self.pending.push((position, value)),
                 }
@@ -104,47 +125,55 @@ impl Decoder {
         Ok(())
     }
 
-    fn entry(&mut self, bytes: &[u8], item: Node<'_>, path: &Path<'_>) -> Result<(Text, Value), ProtobufError> {
+    fn entry(&mut self, bytes: &[u8], item: Node<'_>, path: &Path<'_>) -> Read<(Text, Value)> {
         let mut key = Text::default();
         let mut value = None;
         let mut reader = Reader::new(bytes);
         while let Some((number, payload)) = reader.next().within(path)? {
             match number {
                 1 => key = text_of(payload.bytes().within(path)?),
-                2 => value = Some(self.value(payload, item, &path.key(&key))?),
+                2 => self.value(payload, item, &path.key(&key), value.insert(Value::Null))?,
                 _ => {}
             }
         }
         Ok((key, value.unwrap_or_else(|| canonical_zero(item))))
     }
 
-    fn value(&mut self, payload: Payload<'_>, node: Node<'_>, path: &Path<'_>) -> Result<Value, ProtobufError> {
-        Ok(match node.shape {
+    fn value(&mut self, payload: Payload<'_>, node: Node<'_>, path: &Path<'_>, out: &mut Value) -> Read<()> {
+        *out = match node.shape {
             Shape::String => Value::String(text_of(payload.bytes().within(path)?)),
-            Shape::Bytes => Value::string(base64_text(payload.bytes().within(path)?)),
             Shape::Bool | Shape::Int32 | Shape::Int64 => varint_value(payload.varint().within(path)?, node.shape),
             Shape::Double => Value::Float(finite(f64::from_bits(payload.fixed64().within(path)?))),
-            Shape::Struct(id) => self.message(payload.bytes().within(path)?, node.page.struct_of(id), path)?,
-            Shape::Quantity => quantity(payload.bytes().within(path)?).within(path)?,
-            Shape::Time | Shape::MicroTime => timestamp(payload.bytes().within(path)?, node.shape).within(path)?,
+            Shape::Struct(id) => {
+                return self.message(payload.bytes().within(path)?, node.page.struct_of(id), path, out);
+            }
+            _ => return self.wrapped(payload.bytes().within(path)?, node, path, out),
+        };
+        Ok(())
+    }
+
+    /// A value that has a form of its own on the wire.
+    fn wrapped(&mut self, bytes: &[u8], node: Node<'_>, path: &Path<'_>, out: &mut Value) -> Read<()> {
+        *out = match node.shape {
+            Shape::Bytes => Value::string(base64_text(bytes)),
+            Shape::Quantity => quantity(bytes).within(path)?,
+            Shape::Time | Shape::MicroTime => timestamp(bytes, node.shape).within(path)?,
             Shape::Duration => {
-                let nanos = first_varint(payload.bytes().within(path)?).within(path)?;
-                Value::string(Duration::from_nanos(nanos).to_string())
+                Value::string(Duration::from_nanos(first_varint(bytes).within(path)?).to_string())
             }
-            Shape::IntOrString => int_or_string(payload.bytes().within(path)?).within(path)?,
-            Shape::Raw(kind) => raw(payload.bytes().within(path)?, kind, path)?,
-            Shape::Strings => strings(payload.bytes().within(path)?).within(path)?,
+            Shape::IntOrString => int_or_string(bytes).within(path)?,
+            Shape::Raw(kind) => raw(bytes, kind, path)?,
+            Shape::Strings => strings(bytes).within(path)?,
             Shape::SchemaOrArray(_) | Shape::SchemaOrBool(_) | Shape::SchemaOrStrings(_) => {
-                self.schema_or(payload.bytes().within(path)?, node, path)?
+                self.schema_or(bytes, node, path)?
             }
-            Shape::List(_) | Shape::Map(_) => {
-                unreachable!("lists and maps are read where their field is: the catalogue nests none in another")
-            }
-        })
+            _ => unreachable!("lists and maps are read where their field is: the catalogue nests none in another"),
+        };
+        Ok(())
     }
 
     /// A message that holds one of two things: field 1 or field 2.
-    fn schema_or(&mut self, bytes: &[u8], node: Node<'_>, path: &Path<'_>) -> Result<Value, ProtobufError> {
+    fn schema_or(&mut self, bytes: &[u8], node: Node<'_>, path: &Path<'_>) -> Read<Value> {
         let (Shape::SchemaOrArray(id) | Shape::SchemaOrBool(id) | Shape::SchemaOrStrings(id)) = node.shape else {
             unreachable!("called for these shapes only")
         };
@@ -155,10 +184,12 @@ impl Decoder {
             match (node.shape, number) {
                 (Shape::SchemaOrBool(_), 1) => allows = payload.varint().within(path)? != 0,
                 (Shape::SchemaOrBool(_), 2) | (_, 1) => {
-                    single = Some(self.message(payload.bytes().within(path)?, schema, path)?);
+                    self.message(payload.bytes().within(path)?, schema, path, single.insert(Value::Null))?;
                 }
                 (Shape::SchemaOrArray(_), 2) => {
-                    several.push(self.message(payload.bytes().within(path)?, schema, path)?);
+                    let mut schema_value = Value::Null;
+                    self.message(payload.bytes().within(path)?, schema, path, &mut schema_value)?;
+                    several.push(schema_value);
                 }
                 (_, 2) => several.push(Value::String(text_of(payload.bytes().within(path)?))),
                 _ => {}
@@ -172,48 +203,85 @@ impl Decoder {
         })
     }
 
-    fn slot(&mut self, base: usize, position: u16) -> Option<&mut Value> {
+    fn slot(&mut self, reading: &Reading<'_>, position: u16) -> Option<&mut Value> {
         // Repeated fields come together, so it is almost always the last; and there are never more than the type has.
-        let found = self.pending[base..].iter().rposition(|(at, _)| {
+        let found = self.pending[reading.base..].iter().rposition(|(at, _)| {
             steps::count(1);
             *at == position
         })?;
-        Some(&mut self.pending[base + found].1)
+        Some(&mut self.pending[reading.base + found].1)
     }
 
-    fn list_len(&mut self, base: usize, position: u16) -> usize {
-        self.slot(base, position).and_then(|slot| slot.as_array()).map_or(0, <[Value]>::len)
+    fn list_len(&mut self, reading: &Reading<'_>, position: u16) -> usize {
+        self.slot(reading, position).and_then(|slot| slot.as_array()).map_or(0, <[Value]>::len)
     }
 
-    fn append(&mut self, base: usize, position: u16, value: Value) {
-        match self.slot(base, position) {
+    fn append(&mut self, reading: &Reading<'_>, position: u16, value: Value) {
+        match self.slot(reading, position) {
             Some(Value::Array(items)) => items.push(value),
             _ => self.pending.push((position, Value::Array(vec![value]))),
         }
     }
 
-    fn put_entry(&mut self, base: usize, position: u16, key: Text, value: Value) {
+    fn put_entry(&mut self, reading: &Reading<'_>, position: u16, key: Text, value: Value) {
         // Collected as pairs first: a map is sorted once, when its struct is put together.
         let pair = Value::Array(vec![Value::String(key), value]);
-        self.append(base, position, pair);
+        self.append(reading, position, pair);
     }
 
-    /// Makes the object of the fields read since `base`.
-    fn assemble(&mut self, of: Struct<'_>, base: usize) -> Value {
-        self.pending[base..].sort_by_key(|(position, _)| *position);
-        let mut read = self.pending.drain(base..).peekable();
-        let mut members = Vec::with_capacity(read.len() + 2);
-        for (position, field) in of.fields().iter().enumerate() {
-            let value = match read.next_if(|(at, _)| usize::from(*at) == position) {
-                Some((_, value)) => shown(value, FieldRef { page: of.page, field }),
-                None => absent(of, field),
-            };
-            if let Some(value) = value {
+    /// Makes the object of the fields read.
+    fn assemble(&mut self, reading: &Reading<'_>) -> Value {
+        let of = reading.of;
+        for place in of.always() {
+            if !self.pending[reading.base..].iter().any(|(at, _)| at == place)
+                && let Some(value) = absent(of, &of.fields()[usize::from(*place)])
+            {
+                self.pending.push((*place, value));
+            }
+        }
+        // Places are in order of the names, so this is the order of the members.
+        self.pending[reading.base..].sort_unstable_by_key(|(position, _)| *position);
+        let fields = of.fields();
+        let mut members = Vec::with_capacity(self.pending.len() - reading.base);
+        for (position, mut value) in self.pending.drain(reading.base..) {
+            let field = &fields[usize::from(position)];
+            if show(&mut value, field) {
                 members.push((field.name.clone(), value));
             }
         }
         Value::Object(Map::from_members(members))
     }
+}
+
+/// A message that is being read.
+struct Reading<'p> {
+    of: Struct<'p>,
+    /// Where its fields begin among the pending ones.
+    base: usize,
+    /// The fields that have been met, by place; those beyond 63 share the last bit.
+    seen: u64,
+}
+
+impl Reading<'_> {
+    /// Whether the field may have been met before.
+    fn seen(&mut self, position: u16) -> bool {
+        let bit = 1u64 << position.min(63);
+        let before = self.seen & bit != 0;
+        self.seen |= bit;
+        before
+    }
+}
+
+/// A plain value that is zero and that JSON leaves out then.
+fn is_hidden_zero(payload: Payload<'_>, field: &Field) -> bool {
+    let presence = field.presence;
+    presence.omit_empty()
+        && !presence.pointer()
+        && match (payload, field.shape) {
+            (Payload::Varint(0), Shape::Bool | Shape::Int32 | Shape::Int64) => true,
+            (Payload::Bytes(bytes), Shape::String | Shape::Bytes) => bytes.is_empty(),
+            _ => false,
+        }
 }
 
 /// Where the field with that number is among the rows.
@@ -226,11 +294,10 @@ fn find(rows: &[Wire], number: u32, expected: usize) -> Option<usize> {
     rows.binary_search_by(|wire| u32::from(wire.tag).cmp(&number)).ok()
 }
 
-/// What JSON shows of a field that protobuf carried.
-fn shown(value: Value, field: FieldRef<'_>) -> Option<Value> {
-    let omit = field.field.presence.omit_empty();
-    let pointer = field.field.presence.pointer();
-    match (field.field.shape, value) {
+/// Gives a field that protobuf carried the form JSON shows; false: it shows nothing.
+fn show(value: &mut Value, field: &Field) -> bool {
+    let hidden_when_zero = field.presence.omit_empty() && !field.presence.pointer();
+    match (field.shape, &mut *value) {
         (Shape::Map(_), Value::Array(pairs)) => {
             let member = |pair: Value| match pair {
                 Value::Array(mut pair) if pair.len() == 2 => {
@@ -240,14 +307,15 @@ fn shown(value: Value, field: FieldRef<'_>) -> Option<Value> {
                 }
                 _ => None,
             };
-            Some(Value::Object(pairs.into_iter().filter_map(member).collect()))
+            *value = Value::Object(std::mem::take(pairs).into_iter().filter_map(member).collect());
+            true
         }
-        (Shape::String | Shape::Bytes, Value::String(text)) if text.is_empty() && omit && !pointer => None,
-        (Shape::Bool, Value::Bool(false)) if omit && !pointer => None,
-        (Shape::Int32 | Shape::Int64, Value::Int(0)) if omit && !pointer => None,
-        (Shape::Double, Value::Float(number)) if number == 0.0 && omit && !pointer => None,
-        (Shape::Time | Shape::MicroTime, Value::Null) if field.field.presence.omit_zero() => None,
-        (_, value) => Some(value),
+        (Shape::String | Shape::Bytes, Value::String(text)) => !(hidden_when_zero && text.is_empty()),
+        (Shape::Bool, Value::Bool(flag)) => *flag || !hidden_when_zero,
+        (Shape::Int32 | Shape::Int64, Value::Int(number)) => *number != 0 || !hidden_when_zero,
+        (Shape::Double, Value::Float(number)) => *number != 0.0 || !hidden_when_zero,
+        (Shape::Time | Shape::MicroTime, Value::Null) => !field.presence.omit_zero(),
+        _ => true,
     }
 }
 
@@ -358,7 +426,7 @@ fn strings(bytes: &[u8]) -> Result<Value, WireError> {
 }
 
 /// The JSON text in field 1, kept as it is.
-fn raw(bytes: &[u8], kind: RawKind, path: &Path<'_>) -> Result<Value, ProtobufError> {
+fn raw(bytes: &[u8], kind: RawKind, path: &Path<'_>) -> Read<Value> {
     debug_assert_ne!(kind, RawKind::Any, "values without a type have no protobuf form");
     let mut text: &[u8] = b"";
     let mut reader = Reader::new(bytes);
@@ -370,5 +438,5 @@ fn raw(bytes: &[u8], kind: RawKind, path: &Path<'_>) -> Result<Value, ProtobufEr
     if text.is_empty() || text == b"null" {
         return Ok(Value::Null);
     }
-    json::raw(text).map(Value::Raw).map_err(|error| ProtobufError::NotJson { place: path.to_string(), error })
+    json::raw(text).map(Value::Raw).map_err(|error| Box::new(ProtobufError::NotJson { place: path.to_string(), error }))
 }

@@ -47,14 +47,20 @@ fn at(place: &str, what: &impl std::fmt::Display) -> String {
     if place.is_empty() { what.to_string() } else { format!("{place}: {what}") }
 }
 
+#[cold]
+fn met_at(error: WireError, path: &Path<'_>) -> Box<ProtobufError> {
+    Box::new(ProtobufError::Wire { place: path.to_string(), error })
+}
+
 /// Gives an error of the wire the place where it was met.
 trait Where<T> {
-    fn within(self, path: &Path<'_>) -> Result<T, ProtobufError>;
+    fn within(self, path: &Path<'_>) -> Result<T, Box<ProtobufError>>;
 }
 
 impl<T> Where<T> for Result<T, WireError> {
-    fn within(self, path: &Path<'_>) -> Result<T, ProtobufError> {
-        self.map_err(|error| ProtobufError::Wire { place: path.to_string(), error })
+    #[inline(always)]
+    fn within(self, path: &Path<'_>) -> Result<T, Box<ProtobufError>> {
+        self.map_err(|error| met_at(error, path))
     }
 }
 
@@ -99,6 +105,12 @@ pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, ProtobufError> {
         }
     }
     Ok(envelope)
+}
+
+impl From<Box<ProtobufError>> for ProtobufError {
+    fn from(boxed: Box<ProtobufError>) -> ProtobufError {
+        *boxed
+    }
 }
 
 /// Decodes an enveloped object of whatever kind it says it is.

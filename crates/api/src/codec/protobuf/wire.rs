@@ -84,6 +84,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next field's number and content.
+    #[inline(always)]
     pub(super) fn next(&mut self) -> Result<Option<(u32, Payload<'a>)>, WireError> {
         if self.bytes.is_empty() {
             return Ok(None);
@@ -113,6 +114,7 @@ impl<'a> Reader<'a> {
         Ok(Some((number, payload)))
     }
 
+    #[inline(always)]
     fn tag(&mut self) -> Result<(u32, u8), WireError> {
         let tag = self.varint()?;
         let number = u32::try_from(tag >> 3).map_err(|_| WireError::BadTag(tag >> 3))?;
@@ -150,6 +152,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    #[inline(always)]
     pub(super) fn varint(&mut self) -> Result<u64, WireError> {
         // One byte is the common case: tags and short lengths.
         if let Some((first, rest)) = self.bytes.split_first()
@@ -158,6 +161,10 @@ impl<'a> Reader<'a> {
             self.bytes = rest;
             return Ok(u64::from(*first));
         }
+        self.long_varint()
+    }
+
+    fn long_varint(&mut self) -> Result<u64, WireError> {
         let mut number = 0u64;
         for (place, byte) in self.bytes.iter().enumerate().take(10) {
             if place == 9 && *byte > 1 {
