@@ -108,9 +108,8 @@ pub(crate) struct Scan {
 }
 
 impl Index {
-    pub(crate) fn new(revision: Revision, compacted: Revision, recent_bytes: usize) -> Self {
-        let recent = Recent { limit: recent_bytes, ..Recent::default() };
-        Index { revision, compacted, recent, ..Index::default() }
+    pub(crate) fn new(revision: Revision, compacted: Revision) -> Self {
+        Index { revision, compacted, ..Index::default() }
     }
 
     /// Takes the settled keys, in order and each once, before anything else is applied.
@@ -219,7 +218,16 @@ impl Index {
         superseded
     }
 
+    /// From now on the newest changes hold their events, up to so many bytes.
+    pub(crate) fn keep_recent(&mut self, bytes: usize) {
+        self.recent.limit = bytes;
+    }
+
     fn remember(&mut self, revision: Revision, key: Bytes, live: Option<&Live>, old: Option<&Live>) {
+        if self.recent.limit == 0 {
+            self.history.push_back(Change { revision, key, event: None });
+            return;
+        }
         let (kind, kv) = match live {
             Some(live) => (EventKind::Put, live.kv(&key)),
             None => (EventKind::Delete, deletion(&key, revision)),

@@ -5,7 +5,7 @@
 //! came after, or a later batch in the same one.
 
 use super::Config;
-use super::files::{Files, read_all};
+use super::files::{File, Files, read_all};
 use super::frame::{self, FileId, Frame, Position};
 use super::index::{Index, Live, Write};
 use super::layout::{self, HeaderFault, MANIFEST, Manifest, NEW_MANIFEST, Part, SegmentHeader};
@@ -47,7 +47,7 @@ pub(crate) fn recover(
 ) -> Result<Recovered, OpenError> {
     let place = files.place();
     let names = files.list().map_err(OpenError::io(&place, "listing the directory"))?;
-    let mut recovery = Recovery::new(files, config, manifest, now);
+    let mut recovery = Recovery::new(files, manifest, now);
     recovery.load_parts()?;
     let chain = recovery.find_segments(&names)?;
     let segments = recovery.replay(&chain)?;
@@ -97,7 +97,7 @@ struct Recovery<'a> {
 /// A segment file on the disk.
 struct SegmentFile {
     id: FileId,
-    bytes: Vec<u8>,
+    file: Arc<dyn File>,
     header: SegmentHeader,
     first_frame: u32,
     /// How much of it counts, where the next segment tells.
@@ -105,12 +105,12 @@ struct SegmentFile {
 }
 
 impl<'a> Recovery<'a> {
-    fn new(files: &'a Arc<dyn Files>, config: &Config, manifest: Manifest, now: Duration) -> Self {
+    fn new(files: &'a Arc<dyn Files>, manifest: Manifest, now: Duration) -> Self {
         Recovery {
             files,
             place: files.place(),
             changed: manifest.parts.iter().map(|part| part.base).collect(),
-            index: Index::new(manifest.revision, manifest.compacted, config.recent_bytes),
+            index: Index::new(manifest.revision, manifest.compacted),
             leases: Leases::default(),
             granted: manifest.leases.iter().copied().collect(),
             marks: Marks::default(),
@@ -210,16 +210,23 @@ impl<'a> Recovery<'a> {
     /// `None`: the newest segment, whose beginning never became durable.
     fn open_segment(&self, id: FileId, newest: bool) -> Result<Option<SegmentFile>, OpenError> {
         let name = layout::segment_name(id);
-        let bytes = self.files.open(&name).and_then(|file| read_all(&*file));
-        let bytes = bytes.map_err(OpenError::io(&self.place, format!("reading {name}")))?;
-        match SegmentHeader::parse(id, &bytes) {
+        let reading = || OpenError::io(&self.place, format!("reading {name}"));
+        let file = self.files.open(&name).map_err(reading())?;
+        let beginning = read_beginning(&*file).map_err(reading())?;
+        match SegmentHeader::parse(id, &beginning) {
             Ok((header, _)) if header.store != self.manifest.store => {
                 Err(header_error(&self.place, &name, HeaderFault::Foreign))
             }
             Ok((header, first_frame)) => {
-                Ok(Some(SegmentFile { id, bytes, header, first_frame, counts: None }))
+                Ok(Some(SegmentFile { id, file, header, first_frame, counts: None }))
             }
-            Err(HeaderFault::Damaged) if newest && !frame::proves_damage(id, 0, &bytes) => Ok(None),
+            Err(HeaderFault::Damaged) if newest => {
+                let bytes = read_all(&*file).map_err(reading())?;
+                if frame::proves_damage(id, 0, &bytes) {
+                    return Err(header_error(&self.place, &name, HeaderFault::Damaged));
+                }
+                Ok(None)
+            }
             Err(fault) => Err(header_error(&self.place, &name, fault)),
         }
     }
@@ -246,12 +253,15 @@ impl<'a> Recovery<'a> {
 
     /// How much of the segment counts.
     fn replay_segment(&mut self, segment: &SegmentFile, revision: &mut Revision) -> Result<u32, OpenError> {
-        let end = segment.counts.map_or(segment.bytes.len(), |bytes| bytes as usize);
+        let reading = OpenError::io(&self.place, format!("reading {}", layout::segment_name(segment.id)));
+        let bytes = read_all(&*segment.file).map_err(reading)?;
+        let end = segment.counts.map_or(bytes.len(), |bytes| bytes as usize);
         let mut offset = segment.first_frame;
         while (offset as usize) < end {
-            let Some(frame) = frame::parse(segment.id, offset, &segment.bytes[offset as usize..]) else {
+            let rest = bytes.get(offset as usize..).unwrap_or_default();
+            let Some(frame) = frame::parse(segment.id, offset, rest) else {
                 let durable = segment.counts.is_some();
-                if durable || frame::proves_damage(segment.id, offset, &segment.bytes) {
+                if durable || frame::proves_damage(segment.id, offset, &bytes) {
                     return Err(self.damaged(segment.id, format!("damaged at byte {offset}")));
                 }
                 self.torn_bytes += (end - offset as usize) as u64;
@@ -333,6 +343,7 @@ impl<'a> Recovery<'a> {
         self.index.compact(compacted);
         while self.index.trim(compacted.previous(), usize::MAX) {}
         self.marks.trim(compacted);
+        self.index.keep_recent(config.recent_bytes);
         for (id, ttl) in &self.granted {
             self.leases.grant(*id, *ttl, self.now);
         }
@@ -362,6 +373,15 @@ impl<'a> Recovery<'a> {
             torn_bytes: self.torn_bytes,
         }
     }
+}
+
+/// Enough of a segment to hold its header.
+fn read_beginning(file: &dyn File) -> std::io::Result<Vec<u8>> {
+    const BEGINNING: u64 = 256;
+    let size = usize::try_from(file.size()?.min(BEGINNING)).unwrap_or_default();
+    let mut bytes = vec![0; size];
+    file.read_at(0, &mut bytes)?;
+    Ok(bytes)
 }
 
 fn header_error(place: &str, file: &str, fault: HeaderFault) -> OpenError {

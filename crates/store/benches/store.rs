@@ -1,0 +1,105 @@
+//! The store beside its peer, on the same disk, in one run: `cargo bench -p coracle-store`.
+//!
+//! Compare-and-swap puts of 1.5 KiB at 1, 16, 64 and 256 writers, each durable before it is acknowledged; a reader
+//! beside them; then what 100,000 keys take in memory and how long they take to come back.
+
+#![expect(clippy::print_stdout, reason = "a benchmark reports to whoever started it")]
+
+mod measure;
+
+use bytes::Bytes;
+use coracle_store::{
+    Put, Revision, Store,
+    embedded::{Config, Embedded, SystemClock, files::RealFiles},
+};
+use measure::{Load, Row, bytes_written, cpu_time, print_table, resident_bytes};
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+const KEYS: usize = 50_000;
+const VALUE: usize = 1536;
+const WRITERS: [usize; 4] = [1, 16, 64, 256];
+const SPELL: Duration = Duration::from_secs(3);
+const MANY: usize = 100_000;
+/// Followed by a directory: only the recovery of what it holds is measured.
+const RECOVER: &str = "--recover";
+
+fn main() {
+    let mut arguments = std::env::args().skip_while(|argument| argument != RECOVER).skip(1);
+    if let Some(directory) = arguments.next() {
+        return recover(Path::new(&directory));
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let directory =
+        tempfile::tempdir_in(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("a directory on the disk");
+    print_table(&load(&runtime, &directory.path().join("load")));
+    hundred_thousand(&runtime, &directory.path().join("many"));
+    let itself = std::env::current_exe().expect("the benchmark");
+    let again = std::process::Command::new(itself).arg(RECOVER).arg(directory.path().join("many")).status();
+    assert!(again.expect("a second process").success());
+}
+
+fn load(runtime: &tokio::runtime::Runtime, directory: &Path) -> Vec<Row> {
+    let store = Arc::new(open(directory));
+    let rows = WRITERS.map(|writers| {
+        let engine: Arc<dyn Store> = store.clone();
+        let load = Load { keys: KEYS, value: VALUE, writers, spell: SPELL };
+        let (cpu, disk) = (cpu_time(), bytes_written());
+        let outcome = runtime.block_on(load.run(engine));
+        Row::new("embedded", writers, &outcome, cpu_time() - cpu, bytes_written() - disk)
+    });
+    let (memory, status) = (store.memory(), runtime.block_on(store.status()).expect("a status"));
+    println!(
+        "after the load: revision {}, files of {} MiB for {} MiB live, history of {} MiB in memory\n",
+        status.revision,
+        status.file_bytes >> 20,
+        memory.live_bytes >> 20,
+        memory.history_bytes >> 20
+    );
+    rows.into()
+}
+
+fn open(directory: &Path) -> Embedded {
+    let files = Arc::new(RealFiles::new(directory).expect("a directory"));
+    Embedded::open(Config::default(), files, Arc::new(SystemClock::default())).expect("a store")
+}
+
+/// What 100,000 keys take when they were just written.
+fn hundred_thousand(runtime: &tokio::runtime::Runtime, directory: &Path) {
+    let before = resident_bytes();
+    let store = open(directory);
+    runtime.block_on(async {
+        for start in (0..MANY).step_by(1000) {
+            let puts = (start..start + 1000).map(|n| store.put(Put::new(measure::key(n), value(n))));
+            for put in measure::join(puts.collect()).await {
+                put.expect("a put");
+            }
+        }
+    });
+    report_memory("written", resident_bytes().saturating_sub(before));
+}
+
+/// What they take after a restart, and how long the restart takes: in a process of its own.
+fn recover(directory: &Path) {
+    let before = resident_bytes();
+    #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+    let start = Instant::now();
+    let store = open(directory);
+    println!("recovery of {MANY} keys: {:.0} ms", start.elapsed().as_secs_f64() * 1000.0);
+    assert!(store.revision() > Revision::new(MANY as u64));
+    report_memory("recovered", resident_bytes().saturating_sub(before));
+}
+
+fn report_memory(when: &str, resident: u64) {
+    let data = MANY * (VALUE + measure::key(0).len());
+    let ratio = resident as f64 / data as f64;
+    println!("memory of {MANY} keys, {when}: {} MiB, {ratio:.2} times the data", resident >> 20);
+}
+
+fn value(number: usize) -> Bytes {
+    measure::value(number as u64, VALUE)
+}
