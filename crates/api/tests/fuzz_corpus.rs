@@ -10,10 +10,24 @@ use coracle_api::fuzz::{self, steps};
 type Target = (&'static str, fn(&[u8]));
 
 const TARGETS: &[Target] =
-    &[("quantities", fuzz::quantities), ("selectors", fuzz::selectors), ("yaml", fuzz::yaml)];
+    &[("json", fuzz::json), ("protobuf", fuzz::protobuf), ("quantities", fuzz::quantities), ("selectors", fuzz::selectors), ("yaml", fuzz::yaml)];
 
 /// Inputs that would be slow to a careless reader: the target, and what is repeated between a start and an end.
 const HOSTILE: &[(&str, &str, &str, &str)] = &[
+    ("json", "", "[", ""),
+    ("json", "", "{\"a\":", ""),
+    ("json", "[", "0,", "0]"),
+    ("json", "{\"metadata\":{\"labels\":{", "\"b\":\"\",\"a\":\"\",", "\"c\":\"\"}}}"),
+    ("json", "{", "\"kind\":\"\",", "\"x\":0}"),
+    ("json", "{\"spec\":{\"containers\":[", "{},", "{}]}}"),
+    ("json", "\"", "\\ud800", "\""),
+    ("json", "", " ", "1"),
+    ("json", "-", "9", "e1"),
+    ("json", "{\"data\":[", "[],", "[]]}"),
+    ("protobuf", "", "\n\0", ""),
+    ("protobuf", "", "\u{13}", ""),
+    ("protobuf", "\u{12}\u{7f}", "\u{12}\0", ""),
+    ("protobuf", "", "\n\u{2}\n\0", ""),
     ("quantities", "", "9", ""),
     ("quantities", "", "0", "1"),
     ("quantities", "0.", "9", "Ei"),

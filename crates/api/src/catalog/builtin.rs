@@ -55,6 +55,7 @@ const fn ty(
         name: t(name),
         proto_package: t(proto_package),
         atomic,
+        open: false,
         fields: Span::new(first_field, fields),
         always,
         wires,

@@ -4,12 +4,16 @@
 //! is a [`Page`] of the same form, made at run time. Whoever walks an object holds a [`Node`]: a page and the shape
 //! of the value at hand. Looking up a kind, a resource or a field allocates nothing.
 
+mod all;
+mod builder;
 mod builtin;
 mod describe;
 mod model;
 mod node;
 mod resource;
 
+pub use all::Catalog;
+pub use builder::PageBuilder;
 pub use builtin::{BUILTIN, gate, gates, groups};
 pub use model::{
     Extra, Field, Item, ItemId, Kind, ListType, MapType, Patch, Presence, RawKind, Shape, Span, Type, TypeId, Union,

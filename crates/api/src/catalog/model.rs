@@ -84,6 +84,8 @@ pub struct Type {
     pub proto_package: Text,
     /// Server-side apply owns the struct as a whole.
     pub atomic: bool,
+    /// Members that it does not name are kept: the root of a custom resource.
+    pub open: bool,
     pub(crate) fields: Span,
     /// Places of the fields that are written even when they are not set, in the page's `always`.
     pub(crate) always: Span,

@@ -189,11 +189,19 @@ impl Decoder<'_> {
         self.descend(b'{')?;
         let base = self.members.len();
         let mut given = Given::default();
+        let mut others: HashSet<Text> = HashSet::new();
         let mut expected = 0;
         let mut first = true;
         while let Some(name) = self.scanner.next_name(first)? {
             first = false;
             let Some(position) = of.position_near(&name, expected) else {
+                if of.declared.open {
+                    if !others.insert(Text::new(&name)) {
+                        self.complain("duplicate", place, &name);
+                    }
+                    self.kept(&name, place)?;
+                    continue;
+                }
                 self.complain("unknown", place, &name);
                 self.scanner.skip(self.depth, None)?;
                 continue;
@@ -210,6 +218,15 @@ impl Decoder<'_> {
         }
         self.depth -= 1;
         *out = self.object(base);
+        Ok(())
+    }
+
+    /// A member that an open struct does not name.
+    fn kept(&mut self, name: &str, place: &Place<'_>) -> Result<(), SyntaxError> {
+        let below = Place { path: place.path.field(name), within: place.within };
+        let mut value = Value::Null;
+        self.untyped(&below, &mut value)?;
+        self.members.push((Text::new(name), value));
         Ok(())
     }
 

@@ -1,0 +1,100 @@
+//! The built-in page and those added at run time, as one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{BUILTIN, Kind, Page, Resource, Struct};
+use crate::Text;
+
+/// Every kind there is at some moment. Cheap to copy: whoever works with one keeps it, whatever is added meanwhile.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    /// By the name that the owner gave them.
+    added: Arc<BTreeMap<Text, Arc<Page>>>,
+}
+
+impl Catalog {
+    /// The built-in kinds alone.
+    pub fn builtin() -> Catalog {
+        Catalog::default()
+    }
+
+    /// With a page added, or replaced if there is one of that name.
+    pub fn with(&self, name: &str, page: Arc<Page>) -> Catalog {
+        let mut added = BTreeMap::clone(&self.added);
+        added.insert(Text::new(name), page);
+        Catalog { added: Arc::new(added) }
+    }
+
+    /// Without the page of that name.
+    pub fn without(&self, name: &str) -> Catalog {
+        let mut added = BTreeMap::clone(&self.added);
+        added.remove(name);
+        Catalog { added: Arc::new(added) }
+    }
+
+    /// The built-in page first: nothing that is added can take its place.
+    pub fn pages(&self) -> impl Iterator<Item = &Page> {
+        std::iter::once(&BUILTIN).chain(self.added.values().map(Arc::as_ref))
+    }
+
+    pub fn kind(&self, group: &str, version: &str, name: &str) -> Option<(&Kind, Struct<'_>)> {
+        self.pages().find_map(|page| page.kind(group, version, name).map(|kind| (kind, page.root(kind))))
+    }
+
+    /// The kind that an object says it is.
+    pub fn kind_of(&self, api_version: &str, kind: &str) -> Option<(&Kind, Struct<'_>)> {
+        let (group, version) = super::split_api_version(api_version);
+        self.kind(group, version, kind)
+    }
+
+    pub fn resource(&self, group: &str, version: &str, plural: &str) -> Option<&Resource> {
+        self.pages().find_map(|page| page.resource(group, version, plural))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::PageBuilder;
+    use crate::codec::json;
+
+    fn widgets() -> Page {
+        let mut page = PageBuilder::new();
+        let root = page.custom_root(BUILTIN.type_named("meta.v1.ObjectMeta").unwrap());
+        page.add_kind("example.com", "v1", "Widget", root);
+        page.finish()
+    }
+
+    #[test]
+    fn a_kind_added_at_run_time_is_found_like_any_other() {
+        let catalog = Catalog::builtin().with("widgets.example.com", Arc::new(widgets()));
+        let (kind, root) = catalog.kind_of("example.com/v1", "Widget").unwrap();
+        assert_eq!(kind.api_version(), "example.com/v1");
+        assert!(root.field("metadata").is_some());
+        assert!(catalog.kind_of("v1", "Pod").is_some());
+        let without = catalog.without("widgets.example.com");
+        assert!(without.kind_of("example.com/v1", "Widget").is_none());
+        // Who holds the old one still has it.
+        assert!(catalog.kind_of("example.com/v1", "Widget").is_some());
+    }
+
+    #[test]
+    fn its_metadata_is_typed_and_the_rest_is_kept_as_it_is() {
+        let page = widgets();
+        let root = page.root(page.kind("example.com", "v1", "Widget").unwrap());
+        let decode = |text: &str| json::decode(text.as_bytes(), Some(root.node()));
+        let text = r#"{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a","foo":1},"spec":{"b":1,"a":[{"x":1.5}]}}"#;
+        let decoded = decode(text).unwrap();
+        assert_eq!(decoded.strict, ["unknown field \"metadata.foo\""]);
+        assert_eq!(
+            json::to_string(&decoded.value),
+            r#"{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"a":[{"x":1.5}],"b":1}}"#
+        );
+        let error = decode(r#"{"metadata":{"ownerReferences":[{"uid":7}]}}"#).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "json: cannot unmarshal number into Go struct field OwnerReference.metadata.ownerReferences.uid of type string"
+        );
+    }
+}
