@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use coracle_api::Value;
 use coracle_api::catalog::BUILTIN;
-use coracle_api::codec::any::{self, AnyError, EncodeError, Form};
+use coracle_api::codec::any::{self, AnyError, EncodeError};
+use coracle_api::codec::media_type::MediaType;
 use coracle_api::codec::{protobuf, yaml};
 
 /// Reads Kubernetes objects in JSON, YAML or protobuf (a value copied out of etcd, say) and writes them in another form.
@@ -29,12 +30,12 @@ enum Output {
     Protobuf,
 }
 
-impl From<Output> for Form {
-    fn from(output: Output) -> Form {
+impl From<Output> for MediaType {
+    fn from(output: Output) -> MediaType {
         match output {
-            Output::Json => Form::Json,
-            Output::Yaml => Form::Yaml,
-            Output::Protobuf => Form::Protobuf,
+            Output::Json => MediaType::Json,
+            Output::Yaml => MediaType::Yaml,
+            Output::Protobuf => MediaType::Protobuf,
         }
     }
 }
@@ -64,13 +65,13 @@ pub(crate) fn run(command: &Decode) -> Result<(), DecodeError> {
         let bytes = read(file).map_err(|error| DecodeError::Read { file: name.clone(), error })?;
         decode_all(&bytes, &name, &mut objects)?;
     }
-    let form = Form::from(command.output);
-    if form == Form::Protobuf && objects.len() > 1 {
+    let form = MediaType::from(command.output);
+    if form == MediaType::Protobuf && objects.len() > 1 {
         return Err(DecodeError::SeveralInProtobuf);
     }
     let mut out = io::stdout().lock();
     for (place, (file, object)) in objects.iter().enumerate() {
-        if place > 0 && form == Form::Yaml {
+        if place > 0 && form == MediaType::Yaml {
             out.write_all(b"---\n").map_err(DecodeError::Write)?;
         }
         let bytes = any::encode(object, form, &BUILTIN)
@@ -97,10 +98,10 @@ fn read(file: &Path) -> io::Result<Vec<u8>> {
 fn decode_all(bytes: &[u8], file: &str, objects: &mut Vec<(String, Value)>) -> Result<(), DecodeError> {
     let bytes = from_etcd(bytes);
     let fail = |error| DecodeError::Object { file: file.to_string(), error };
-    if Form::of(bytes) != Form::Yaml {
+    if any::seen(bytes) != MediaType::Yaml {
         let decoded = any::decode(bytes, &BUILTIN).or_else(|error| match bytes.strip_suffix(b"\n") {
             // `etcdctl get --print-value-only` ends with a line break that is not the value's.
-            Some(shorter) if Form::of(bytes) == Form::Protobuf => any::decode(shorter, &BUILTIN),
+            Some(shorter) if any::seen(bytes) == MediaType::Protobuf => any::decode(shorter, &BUILTIN),
             _ => Err(error),
         });
         objects.push((file.to_string(), noticed(decoded.map_err(fail)?, file)));

@@ -1,26 +1,17 @@
 //! An object in whatever form it comes: seen, not told.
 
+use super::media_type::MediaType;
 use super::{canonical, json, protobuf, yaml};
 use crate::catalog::Page;
 use crate::value::Text;
 use crate::{Map, Value};
 
-/// The three ways an object is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    Json,
-    Yaml,
-    Protobuf,
-}
-
-impl Form {
-    /// The form of a text: protobuf says so itself, JSON begins with a bracket, and everything else may be YAML.
-    pub fn of(bytes: &[u8]) -> Form {
-        match bytes.trim_ascii_start().first() {
-            _ if bytes.starts_with(protobuf::MAGIC) => Form::Protobuf,
-            Some(b'{' | b'[') => Form::Json,
-            _ => Form::Yaml,
-        }
+/// The form of some bytes: protobuf says so itself, JSON begins with a bracket, and everything else may be YAML.
+pub fn seen(bytes: &[u8]) -> MediaType {
+    match bytes.trim_ascii_start().first() {
+        _ if bytes.starts_with(protobuf::MAGIC) => MediaType::Protobuf,
+        Some(b'{' | b'[') => MediaType::Json,
+        _ => MediaType::Yaml,
     }
 }
 
@@ -50,7 +41,7 @@ fn with_place(error: &json::DecodeError) -> String {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object {
     pub value: Value,
-    pub form: Form,
+    pub form: MediaType,
     /// Unknown and duplicate fields.
     pub strict: Vec<String>,
     /// False: the page does not know the kind, so the value is taken as it is.
@@ -64,24 +55,24 @@ pub fn decode(bytes: &[u8], page: &Page) -> Result<Object, AnyError> {
         let provider = String::from_utf8_lossy(rest.split(|byte| *byte == b':').next().unwrap_or_default()).into_owned();
         return Err(AnyError::Encrypted { provider });
     }
-    match Form::of(bytes) {
-        Form::Protobuf => {
-            Ok(Object { value: protobuf::decode(bytes, page)?, form: Form::Protobuf, strict: Vec::new(), known: true })
+    match seen(bytes) {
+        MediaType::Protobuf => {
+            Ok(Object { value: protobuf::decode(bytes, page)?, form: MediaType::Protobuf, strict: Vec::new(), known: true })
         }
-        Form::Json => typed(bytes, page, Form::Json),
-        Form::Yaml => {
+        MediaType::Json => typed(bytes, page, MediaType::Json),
+        MediaType::Yaml => {
             let (value, duplicates) = yaml::decode_strict(bytes)?;
             if value.is_null() {
                 return Err(AnyError::Empty);
             }
-            let mut object = typed(&json::to_vec(&value), page, Form::Yaml)?;
+            let mut object = typed(&json::to_vec(&value), page, MediaType::Yaml)?;
             object.strict.extend(duplicates.map(|keys| keys.to_string()));
             Ok(object)
         }
     }
 }
 
-fn typed(text: &[u8], page: &Page, form: Form) -> Result<Object, AnyError> {
+fn typed(text: &[u8], page: &Page, form: MediaType) -> Result<Object, AnyError> {
     let untyped = json::parse(text).map_err(json::DecodeError::Syntax)?;
     let Some(kind) = kind_of(&untyped).and_then(|(api_version, kind)| page.kind_of(api_version, kind)) else {
         return Ok(Object { value: untyped, form, strict: Vec::new(), known: false });
@@ -105,7 +96,7 @@ pub enum EncodeError {
 }
 
 /// Writes an object as upstream would. JSON is indented for people.
-pub fn encode(object: &Value, form: Form, page: &Page) -> Result<Vec<u8>, EncodeError> {
+pub fn encode(object: &Value, form: MediaType, page: &Page) -> Result<Vec<u8>, EncodeError> {
     let (api_version, kind) = kind_of(object).unwrap_or_default();
     let known = page.kind_of(api_version, kind).map(|kind| page.root(kind));
     let mut value = object.clone();
@@ -113,10 +104,10 @@ pub fn encode(object: &Value, form: Form, page: &Page) -> Result<Vec<u8>, Encode
         canonical::canonicalize(&mut value, of.node());
     }
     match (form, known) {
-        (Form::Json, _) => Ok(json::to_pretty(&value).into_bytes()),
-        (Form::Yaml, _) => Ok(yaml::print(&value).into_bytes()),
-        (Form::Protobuf, Some(of)) => Ok(protobuf::encode(&value, of)?),
-        (Form::Protobuf, None) => {
+        (MediaType::Json, _) => Ok(json::to_pretty(&value).into_bytes()),
+        (MediaType::Yaml, _) => Ok(yaml::print(&value).into_bytes()),
+        (MediaType::Protobuf, Some(of)) => Ok(protobuf::encode(&value, of)?),
+        (MediaType::Protobuf, None) => {
             Err(EncodeError::UnknownKind { api_version: Text::new(api_version), kind: Text::new(kind) })
         }
     }
@@ -129,18 +120,18 @@ mod tests {
 
     #[test]
     fn the_form_is_seen() {
-        assert_eq!(Form::of(b"k8s\0\n"), Form::Protobuf);
-        assert_eq!(Form::of(b"\n {\"a\":1}"), Form::Json);
-        assert_eq!(Form::of(b"a: 1"), Form::Yaml);
-        assert_eq!(Form::of(b""), Form::Yaml);
+        assert_eq!(seen(b"k8s\0\n"), MediaType::Protobuf);
+        assert_eq!(seen(b"\n {\"a\":1}"), MediaType::Json);
+        assert_eq!(seen(b"a: 1"), MediaType::Yaml);
+        assert_eq!(seen(b""), MediaType::Yaml);
     }
 
     #[test]
     fn an_object_goes_from_any_form_into_any_other() {
         let yaml = b"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  k: v\n";
         let object = decode(yaml, &BUILTIN).unwrap();
-        assert_eq!((object.form, object.known, object.strict.len()), (Form::Yaml, true, 0));
-        for form in [Form::Json, Form::Protobuf, Form::Yaml] {
+        assert_eq!((object.form, object.known, object.strict.len()), (MediaType::Yaml, true, 0));
+        for form in [MediaType::Json, MediaType::Protobuf, MediaType::Yaml] {
             let bytes = encode(&object.value, form, &BUILTIN).unwrap();
             let again = decode(&bytes, &BUILTIN).unwrap();
             assert_eq!((again.form, again.value), (form, object.value.clone()));
@@ -151,7 +142,7 @@ mod tests {
     fn an_unknown_kind_is_read_as_it_is_and_has_no_protobuf() {
         let object = decode(br#"{"apiVersion":"example.com/v1","kind":"Widget","spec":{"a":1}}"#, &BUILTIN).unwrap();
         assert!(!object.known);
-        let error = encode(&object.value, Form::Protobuf, &BUILTIN).unwrap_err();
+        let error = encode(&object.value, MediaType::Protobuf, &BUILTIN).unwrap_err();
         assert_eq!(
             error.to_string(),
             "no kind \"Widget\" is known for version \"example.com/v1\", so it has no protobuf form"
