@@ -1,0 +1,33 @@
+//! `cargo xtask tidy`: what the compiler and clippy cannot check.
+//!
+//! The checkout is read once ([`files`]); of every Rust file there is also its bare code, without comments and literals
+//! ([`bare`]). Over that go the checks, each a pure function to findings: [`rooms`] (who may depend on whom),
+//! [`lengths`] (places that have grown too long), [`words`] (what may not stay in code) and [`links`] (in pages).
+
+mod bare;
+mod files;
+mod lengths;
+mod links;
+mod rooms;
+mod words;
+
+use std::path::Path;
+
+use crate::finding::{ChoreError, Finding};
+use crate::metadata;
+
+pub(crate) fn check(root: &Path) -> Result<Vec<Finding>, ChoreError> {
+    let tree = files::read(root)?;
+    let packages = metadata::workspace(root)?;
+    let allowances = files::text(root, lengths::ALLOWANCES)?;
+    let page = files::text(root, rooms::PAGE)?;
+    Ok([
+        rooms::check(&packages, &page),
+        lengths::check(&tree.sources, &allowances),
+        words::check(&tree.sources),
+        links::check(&tree),
+    ]
+    .into_iter()
+    .flatten()
+    .collect())
+}
