@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# All benchmarks, one after the other. Where a benchmark compares with another program, it runs both: trust the ratios.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source scripts/toolchain.sh
+scripts/test-prereqs.sh
+cargo bench --locked --workspace --bench '*' "$@"

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Everything that must hold before a change lands: form, lints, the repository's own rules, licences, tests.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source scripts/toolchain.sh
+scripts/test-prereqs.sh
+
+step() {
+    echo "== $*"
+    "$@"
+}
+step cargo fmt --all --check
+step cargo clippy --locked --workspace --all-targets -- -D warnings
+step cargo xtask tidy
+step cargo xtask licences
+step cargo test --locked --workspace
