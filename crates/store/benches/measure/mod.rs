@@ -9,6 +9,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    task::Poll,
     time::{Duration, Instant},
 };
 
@@ -161,15 +162,18 @@ type Putting<'a> = Pin<Box<dyn Future<Output = Result<Revision, StoreError>> + S
 
 /// Drives all futures at once.
 pub(crate) async fn join(mut futures: Vec<Putting<'_>>) -> Vec<Result<Revision, StoreError>> {
-    for future in &mut futures {
-        // Each is in the writer's queue after the first poll.
-        std::future::poll_fn(|context| std::task::Poll::Ready(future.as_mut().poll(context).is_ready()))
-            .await;
-    }
     let mut done = Vec::with_capacity(futures.len());
-    for future in futures {
-        done.push(future.await);
-    }
+    std::future::poll_fn(|context| {
+        futures.retain_mut(|future| match future.as_mut().poll(context) {
+            Poll::Ready(outcome) => {
+                done.push(outcome);
+                false
+            }
+            Poll::Pending => true,
+        });
+        if futures.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
     done
 }
 

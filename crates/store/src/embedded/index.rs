@@ -9,7 +9,7 @@ use super::frame::{FileId, Position};
 use crate::{End, Event, EventKind, KeyRange, KeyValue, LeaseId, Revision, StoreError};
 use bytes::Bytes;
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque, btree_map::Entry},
     ops::Bound,
     sync::Arc,
 };
@@ -195,11 +195,15 @@ impl Index {
     }
 
     fn apply_one(&mut self, revision: Revision, write: Write) -> Superseded {
-        let Write { mut key, live } = write;
-        if let Some((known, _)) = self.keys.get_key_value(&key) {
-            key = known.clone(); // one copy of the key serves all its versions
-        }
-        let versions = self.keys.entry(key.clone()).or_default();
+        let Write { key, live } = write;
+        // One copy of the key, of its own, serves all its versions: a caller's may hold on to a whole request.
+        let (key, versions) = match self.keys.entry(key) {
+            Entry::Occupied(known) => (known.key().clone(), known.into_mut()),
+            Entry::Vacant(new) => {
+                let key = Bytes::copy_from_slice(new.key());
+                (key.clone(), self.keys.entry(key).or_default())
+            }
+        };
         let old = std::mem::replace(&mut versions.live, live.clone());
         if let Some(old) = &old {
             versions.push(Version { modified: old.modified, at: Some(old.at) });

@@ -9,6 +9,7 @@
 
 mod backup;
 mod clock;
+pub mod commands;
 mod compaction;
 mod config;
 mod evaluate;

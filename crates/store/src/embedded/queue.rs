@@ -43,6 +43,9 @@ pub(crate) struct Queue {
 struct Waiting {
     requests: VecDeque<Request>,
     closed: bool,
+    /// The writer sleeps until so many requests wait; 0 while it is awake. Waking costs a system call, so nobody
+    /// does it in vain.
+    wanted: usize,
 }
 
 /// The bound of one batch, so that no reply waits for a very long one.
@@ -61,8 +64,14 @@ impl Queue {
             return Err(Unavailable::Closed.into());
         }
         waiting.requests.push_back(request);
+        let wake = waiting.wanted > 0 && waiting.requests.len() >= waiting.wanted;
+        if wake {
+            waiting.wanted = 0;
+        }
         drop(waiting);
-        self.wake();
+        if wake {
+            self.wake();
+        }
         Ok(())
     }
 
@@ -82,7 +91,11 @@ impl Queue {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.waiting().requests.is_empty()
+        self.len() == 0
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.waiting().requests.len()
     }
 
     /// Refuses whoever still waits: nobody will answer them.
@@ -92,21 +105,27 @@ impl Queue {
         waiting.requests.clear();
     }
 
-    /// Waits until there is a request, the queue is closed, or `most` has passed.
-    pub(crate) fn wait(&self, most: Option<Duration>) {
-        let waiting = self.waiting();
-        let idle = |waiting: &mut Waiting| waiting.requests.is_empty() && !waiting.closed;
-        match most {
-            Some(most) => drop(self.thread.wait_timeout_while(waiting, most, idle).expect(UNPOISONED)),
-            None => drop(self.thread.wait_while(waiting, idle).expect(UNPOISONED)),
-        }
+    /// Waits until `wanted` requests are here, the queue is closed, or `most` has passed.
+    pub(crate) fn wait(&self, wanted: usize, most: Option<Duration>) {
+        let mut waiting = self.waiting();
+        waiting.wanted = wanted;
+        let idle = |waiting: &mut Waiting| waiting.requests.len() < wanted && !waiting.closed;
+        let mut waiting = match most {
+            Some(most) => self.thread.wait_timeout_while(waiting, most, idle).expect(UNPOISONED).0,
+            None => self.thread.wait_while(waiting, idle).expect(UNPOISONED),
+        };
+        waiting.wanted = 0;
     }
 
-    /// The same for a writer that is a task.
+    /// Waits for a request, or until the queue is closed, for a writer that is a task.
     pub(crate) async fn wait_as_task(&self, most: Option<Duration>) {
         let woken = self.task.notified();
-        if !self.is_empty() || self.is_closed() {
-            return;
+        {
+            let mut waiting = self.waiting();
+            if !waiting.requests.is_empty() || waiting.closed {
+                return;
+            }
+            waiting.wanted = 1;
         }
         match most {
             Some(most) => tokio::select! { biased; () = woken => {}, () = tokio::time::sleep(most) => {} },

@@ -5,7 +5,7 @@
 //! came after, or a later batch in the same one.
 
 use super::Config;
-use super::files::{File, Files, read_all};
+use super::files::{File, Files, read_all, read_into};
 use super::frame::{self, FileId, Frame, Position};
 use super::index::{Index, Live, Write};
 use super::layout::{self, HeaderFault, MANIFEST, Manifest, NEW_MANIFEST, Part, SegmentHeader};
@@ -48,9 +48,11 @@ pub(crate) fn recover(
     let place = files.place();
     let names = files.list().map_err(OpenError::io(&place, "listing the directory"))?;
     let mut recovery = Recovery::new(files, manifest, now);
-    recovery.load_parts()?;
+    let mut buffer = Vec::new();
+    recovery.load_parts(&mut buffer)?;
     let chain = recovery.find_segments(&names)?;
-    let segments = recovery.replay(&chain)?;
+    let segments = recovery.replay(&chain, &mut buffer)?;
+    drop(buffer);
     Ok(recovery.finish(names, segments, config))
 }
 
@@ -121,12 +123,12 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    fn load_parts(&mut self) -> Result<(), OpenError> {
+    fn load_parts(&mut self, buffer: &mut Vec<u8>) -> Result<(), OpenError> {
         let mut settled = Vec::new();
         let parts = std::mem::take(&mut self.manifest.parts);
         for (number, part) in parts.iter().enumerate() {
             let end = parts.get(number + 1).map(|next| &next.start);
-            self.load_part(part, end, &mut settled)?;
+            self.load_part(part, end, &mut settled, buffer)?;
         }
         self.manifest.parts = parts;
         self.index.load(settled);
@@ -138,17 +140,19 @@ impl<'a> Recovery<'a> {
         part: &Part,
         end: Option<&Bytes>,
         settled: &mut Vec<(Bytes, Live)>,
+        buffer: &mut Vec<u8>,
     ) -> Result<(), OpenError> {
         let Some(id) = part.file else { return Ok(()) };
         let name = layout::part_name(id);
         let file = self.files.open(&name).map_err(OpenError::io(&self.place, format!("opening {name}")))?;
-        let bytes = read_all(&*file).map_err(OpenError::io(&self.place, format!("reading {name}")))?;
+        let len = read_into(&*file, buffer).map_err(OpenError::io(&self.place, format!("reading {name}")))?;
+        let bytes = &buffer[..len];
         let place = self.place.clone();
         let damaged = |what: String| OpenError::Corrupt { place: place.clone(), file: name.clone(), what };
-        let mut offset = layout::parse_part(id, self.manifest.store, &bytes)
+        let mut offset = layout::parse_part(id, self.manifest.store, bytes)
             .map_err(|fault| header_error(&self.place, &name, fault))?;
         loop {
-            let found = frame::parse(id, offset, &bytes[offset as usize..]);
+            let found = frame::parse(id, offset, bytes.get(offset as usize..).unwrap_or_default());
             let frame = found.ok_or_else(|| damaged(format!("damaged at byte {offset}")))?;
             let record =
                 Record::decode(&mut { frame.payload }).map_err(|error| damaged(error.to_string()))?;
@@ -231,7 +235,11 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    fn replay(&mut self, chain: &[SegmentFile]) -> Result<VecDeque<Segment>, OpenError> {
+    fn replay(
+        &mut self,
+        chain: &[SegmentFile],
+        buffer: &mut Vec<u8>,
+    ) -> Result<VecDeque<Segment>, OpenError> {
         let mut segments = VecDeque::new();
         let Some(first) = chain.first() else { return Ok(segments) };
         let settled = self.manifest.parts.iter().map(|part| part.base).min().unwrap_or_default();
@@ -241,7 +249,7 @@ impl<'a> Recovery<'a> {
         }
         let mut revision = first.header.revision;
         for segment in chain {
-            let bytes = self.replay_segment(segment, &mut revision)?;
+            let bytes = self.replay_segment(segment, &mut revision, buffer)?;
             segments.push_back(Segment { id: segment.id, bytes, last: revision });
             let name = layout::segment_name(segment.id);
             let file =
@@ -252,16 +260,22 @@ impl<'a> Recovery<'a> {
     }
 
     /// How much of the segment counts.
-    fn replay_segment(&mut self, segment: &SegmentFile, revision: &mut Revision) -> Result<u32, OpenError> {
+    fn replay_segment(
+        &mut self,
+        segment: &SegmentFile,
+        revision: &mut Revision,
+        buffer: &mut Vec<u8>,
+    ) -> Result<u32, OpenError> {
         let reading = OpenError::io(&self.place, format!("reading {}", layout::segment_name(segment.id)));
-        let bytes = read_all(&*segment.file).map_err(reading)?;
+        let len = read_into(&*segment.file, buffer).map_err(reading)?;
+        let bytes = &buffer[..len];
         let end = segment.counts.map_or(bytes.len(), |bytes| bytes as usize);
         let mut offset = segment.first_frame;
         while (offset as usize) < end {
             let rest = bytes.get(offset as usize..).unwrap_or_default();
             let Some(frame) = frame::parse(segment.id, offset, rest) else {
                 let durable = segment.counts.is_some();
-                if durable || frame::proves_damage(segment.id, offset, &bytes) {
+                if durable || frame::proves_damage(segment.id, offset, bytes) {
                     return Err(self.damaged(segment.id, format!("damaged at byte {offset}")));
                 }
                 self.torn_bytes += (end - offset as usize) as u64;

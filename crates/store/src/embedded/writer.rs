@@ -34,6 +34,8 @@ pub(crate) struct Writer {
     pub(super) chores_after: Duration,
     marks: Marks,
     held: Held,
+    /// How many requests the last turn served.
+    last_batch: usize,
 }
 
 /// Requests that wait for others to share a flush with.
@@ -47,6 +49,11 @@ struct Held {
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 /// How many changes are forgotten between two batches.
 const TRIM: usize = 4096;
+
+/// After a batch of so many, the next one waits for company…
+const COMPANY: usize = 4;
+/// …but no longer than this.
+const COMPANY_TIME: Duration = Duration::from_micros(100);
 
 /// A request that was evaluated: what to answer once the batch is durable, or when it cannot be.
 struct Prepared {
@@ -86,6 +93,7 @@ impl Writer {
             chores_after: Duration::ZERO,
             marks: recovered.marks,
             held: Held::default(),
+            last_batch: 0,
         };
         writer.publish_sizes();
         writer
@@ -98,8 +106,14 @@ impl Writer {
             if self.shared.queue.is_closed() && self.shared.queue.is_empty() {
                 return self.last_turn();
             }
+            if self.last_batch >= COMPANY {
+                // Those just answered are about to ask again: a sync for each of the first to come would only keep
+                // the others waiting.
+                let company = self.last_batch + self.shared.queue.len();
+                self.shared.queue.wait(company * 3 / 4, Some(COMPANY_TIME));
+            }
             if pause != Some(Duration::ZERO) {
-                self.shared.queue.wait(pause);
+                self.shared.queue.wait(1, pause);
             }
         }
     }
@@ -126,6 +140,7 @@ impl Writer {
             let ended = self.shared.leases().ended(now);
             requests.extend(ended.into_iter().map(|id| Request::EndLease { id, reply: None }));
         }
+        self.last_batch = requests.len();
         if !requests.is_empty() {
             self.commit(requests);
         }

@@ -62,8 +62,18 @@ pub trait Lock: Send + Sync {}
 
 /// The whole of a file.
 pub(crate) fn read_all(file: &dyn File) -> io::Result<Vec<u8>> {
+    let mut buffer = Vec::new();
+    let len = read_into(file, &mut buffer)?;
+    buffer.truncate(len);
+    Ok(buffer)
+}
+
+/// The whole of a file, into a buffer that grows as needed; how much it was.
+pub(crate) fn read_into(file: &dyn File, buffer: &mut Vec<u8>) -> io::Result<usize> {
     let size = usize::try_from(file.size()?).map_err(|_| io::ErrorKind::FileTooLarge)?;
-    let mut bytes = vec![0; size];
-    file.read_at(0, &mut bytes)?;
-    Ok(bytes)
+    if buffer.len() < size {
+        buffer.resize(size, 0);
+    }
+    file.read_at(0, &mut buffer[..size])?;
+    Ok(size)
 }

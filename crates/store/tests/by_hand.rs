@@ -1,0 +1,42 @@
+//! Stores in real directories, as a person meets them: in use, backed up, restored, checked. No test here starts a
+//! process: a lock is shared with a child until the child runs its own program.
+
+use coracle_store::{
+    Put, Store,
+    embedded::{Config, Embedded, OpenError, SystemClock, commands, files::RealFiles},
+};
+use std::{path::Path, sync::Arc};
+
+#[test]
+fn a_directory_that_another_process_holds_is_a_clear_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(directory.path());
+    let files = Arc::new(RealFiles::new(directory.path()).unwrap());
+    let refused = Embedded::open(Config::default(), files, Arc::new(SystemClock::default())).err().unwrap();
+    assert!(matches!(refused, OpenError::InUse { .. }), "{refused}");
+    assert!(refused.to_string().contains(&directory.path().display().to_string()), "{refused}");
+    drop(store);
+    open(directory.path());
+}
+
+#[tokio::test]
+async fn a_backup_made_by_hand_is_restored_by_hand() {
+    let directory = tempfile::tempdir().unwrap();
+    let (data, file, copy) =
+        (directory.path().join("a"), directory.path().join("backup"), directory.path().join("b"));
+    let store = open(&data);
+    store.put(Put::new("key", "value")).await.unwrap();
+    let running = commands::write_backup(store.backup(), &file).unwrap();
+    drop(store);
+    assert_eq!(commands::backup(&data, &file).unwrap(), running);
+    let restored = commands::restore(&file, &copy, Some(running.revision)).unwrap();
+    assert_eq!(restored.revision, running.revision.next());
+    let report = commands::check(&copy).unwrap();
+    assert_eq!((report.keys, report.compacted), (1, restored.revision));
+    assert!(report.to_string().contains("sound: 1 keys"), "{report}");
+}
+
+fn open(directory: &Path) -> Embedded {
+    let files = Arc::new(RealFiles::new(directory).expect("a directory"));
+    Embedded::open(Config::default(), files, Arc::new(SystemClock::default())).expect("a store")
+}
