@@ -83,8 +83,15 @@ fn main() {
     for case in &cases {
         let peer = if case.name.contains("encode") { peers[1] } else { peers[0] };
         let micros = case.median().as_secs_f64() * 1e6;
-        println!("{}  {micros:7.2} µs  {:5.2}x of serde_json::Value", case.name, case.median().as_secs_f64() / peer.as_secs_f64());
+        println!(
+            "{}  {micros:7.2} µs  {:5.2}x of serde_json::Value",
+            case.name,
+            case.median().as_secs_f64() / peer.as_secs_f64()
+        );
     }
     let (protobuf, peer) = (cases[4].median(), peers[0]);
-    println!("protobuf decode is {:.2} times as fast as serde_json parsing the same object's JSON", peer.as_secs_f64() / protobuf.as_secs_f64());
+    println!(
+        "protobuf decode is {:.2} times as fast as serde_json parsing the same object's JSON",
+        peer.as_secs_f64() / protobuf.as_secs_f64()
+    );
 }

@@ -199,7 +199,9 @@ impl Tables {
     /// Whether JSON shows the field even when it is not set: `codec::canonical` decides what it shows.
     fn always_written(&mut self, page: &Page, field: &Field) -> bool {
         let shape = self.shape(page, &field.type_name);
-        let can_be_nil = field.pointer || field.wrapped || ["Shape::List", "Shape::Map", "Shape::Bytes"].iter().any(|nil| shape.starts_with(nil));
+        let can_be_nil = field.pointer
+            || field.wrapped
+            || ["Shape::List", "Shape::Map", "Shape::Bytes"].iter().any(|nil| shape.starts_with(nil));
         match shape.trim_start_matches("Shape::") {
             _ if can_be_nil => !field.omit,
             "Time" | "MicroTime" => !field.omit_zero,

@@ -1,5 +1,7 @@
 //! What discovery answers, made from the catalogue and compared with what the real server answered.
 
+#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+
 mod shared;
 
 use std::collections::BTreeMap;
@@ -66,7 +68,8 @@ fn every_resource_of_every_group_version_comes_from_the_catalogue() {
                 "" => format!("api-{version}.json"),
                 name => format!("apis-{name}-{version}.json"),
             };
-            let recorded: Value = serde_json::from_slice(&std::fs::read(folder.join(&file)).unwrap()).unwrap();
+            let recorded: Value =
+                serde_json::from_slice(&std::fs::read(folder.join(&file)).unwrap()).unwrap();
             let ours: Vec<Value> = BUILTIN
                 .resources()
                 .iter()
@@ -109,8 +112,10 @@ fn groups_and_their_preferred_versions_come_in_the_recorded_order() {
 #[test]
 fn storage_facts_and_columns_are_the_recorded_ones() {
     let Some(folder) = shared::folder("data", "storage facts") else { return };
-    let storage: Value = serde_json::from_slice(&std::fs::read(folder.join("storage.json")).unwrap()).unwrap();
-    let columns: Value = serde_json::from_slice(&std::fs::read(folder.join("table-columns.json")).unwrap()).unwrap();
+    let storage: Value =
+        serde_json::from_slice(&std::fs::read(folder.join("storage.json")).unwrap()).unwrap();
+    let columns: Value =
+        serde_json::from_slice(&std::fs::read(folder.join("table-columns.json")).unwrap()).unwrap();
     for recorded in storage["resources"].as_array().unwrap() {
         let text = |name: &str| recorded[name].as_str().unwrap_or_default();
         for version in recorded["served"].as_array().unwrap() {
@@ -154,7 +159,8 @@ fn storage_facts_and_columns_are_the_recorded_ones() {
 #[test]
 fn every_field_fact_is_the_recorded_one() {
     let Some(folder) = shared::folder("data", "field facts") else { return };
-    let facts: Value = serde_json::from_slice(&std::fs::read(folder.join("api-facts.json")).unwrap()).unwrap();
+    let facts: Value =
+        serde_json::from_slice(&std::fs::read(folder.join("api-facts.json")).unwrap()).unwrap();
     let mut fields = 0;
     for (name, recorded) in facts["types"].as_object().unwrap() {
         if recorded["legacy"] == true || !recorded["scalar"].is_null() {
@@ -166,20 +172,27 @@ fn every_field_fact_is_the_recorded_one() {
         assert_eq!(of.fields().len(), recorded_fields.len(), "{name}");
         for recorded in recorded_fields {
             let place = format!("{name}.{}", recorded["name"].as_str().unwrap());
-            let field = of.field(recorded["name"].as_str().unwrap()).unwrap_or_else(|| panic!("no field {place}"));
+            let field =
+                of.field(recorded["name"].as_str().unwrap()).unwrap_or_else(|| panic!("no field {place}"));
             let presence = field.field.presence;
             assert_eq!(presence.required(), recorded["required"] == true, "{place}");
             assert_eq!(presence.pointer(), recorded["ptr"] == true, "{place}");
             assert_eq!(presence.omit_empty(), recorded["omit"] == true, "{place}");
             let tag = match &recorded["tag"] {
                 Value::Number(tag) => vec![u16::try_from(tag.as_u64().unwrap()).unwrap()],
-                Value::Array(path) => path.iter().map(|t| u16::try_from(t.as_u64().unwrap()).unwrap()).collect(),
+                Value::Array(path) => {
+                    path.iter().map(|t| u16::try_from(t.as_u64().unwrap()).unwrap()).collect()
+                }
                 _ => Vec::new(),
             };
             assert_eq!(of.tag(field.name()), tag, "{place}");
             let extra = field.extra();
             assert_eq!(extra.patch.merge_key.as_deref(), recorded["patchKey"].as_str(), "{place}");
-            assert_eq!(extra.patch.merge, recorded["patch"].as_str().unwrap_or_default().contains("merge"), "{place}");
+            assert_eq!(
+                extra.patch.merge,
+                recorded["patch"].as_str().unwrap_or_default().contains("merge"),
+                "{place}"
+            );
             let list = |name: &str| recorded.get(name).cloned().unwrap_or_else(|| json!([]));
             assert_eq!(texts(&extra.enumeration), list("enum"), "{place}");
             assert_eq!(texts(&extra.known), list("known"), "{place}");

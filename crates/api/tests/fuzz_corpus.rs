@@ -9,8 +9,13 @@ use coracle_api::fuzz::{self, steps};
 /// A target's name, which is its folder's in `fuzz/corpus`, and its function.
 type Target = (&'static str, fn(&[u8]));
 
-const TARGETS: &[Target] =
-    &[("json", fuzz::json), ("protobuf", fuzz::protobuf), ("quantities", fuzz::quantities), ("selectors", fuzz::selectors), ("yaml", fuzz::yaml)];
+const TARGETS: &[Target] = &[
+    ("json", fuzz::json),
+    ("protobuf", fuzz::protobuf),
+    ("quantities", fuzz::quantities),
+    ("selectors", fuzz::selectors),
+    ("yaml", fuzz::yaml),
+];
 
 /// Inputs that would be slow to a careless reader: the target, and what is repeated between a start and an end.
 const HOSTILE: &[(&str, &str, &str, &str)] = &[

@@ -1,5 +1,7 @@
 //! What holds for objects of every kind, whatever is in them.
 
+#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+
 use coracle_api::Value;
 use coracle_api::catalog::{BUILTIN, Kind, Node, Shape};
 use coracle_api::codec::{canonical, json, protobuf, yaml};
@@ -14,7 +16,12 @@ fn for_every_kind(check: impl Fn(Node<'static>, &Value) -> Result<(), String>) {
             let object = object(kind, seed);
             let of = BUILTIN.root(kind);
             if let Err(error) = check(of.node(), &object) {
-                panic!("{} {} seed {seed}: {error}\n{}", kind.api_version(), kind.name, json::to_string(&object));
+                panic!(
+                    "{} {} seed {seed}: {error}\n{}",
+                    kind.api_version(),
+                    kind.name,
+                    json::to_string(&object)
+                );
             }
         }
     }
@@ -99,7 +106,9 @@ fn as_protobuf_keeps_it(mut value: Value, node: Node<'static>, top: bool) -> Val
                 let kept = as_protobuf_keeps_it(found.take(), shape, false);
                 *found = match kept {
                     Value::Array(items) if items.is_empty() && shape.shape != Shape::Strings => Value::Null,
-                    Value::Object(map) if map.is_empty() && matches!(shape.shape, Shape::Map(_)) => Value::Null,
+                    Value::Object(map) if map.is_empty() && matches!(shape.shape, Shape::Map(_)) => {
+                        Value::Null
+                    }
                     kept => kept,
                 };
             }

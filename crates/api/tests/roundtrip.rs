@@ -1,5 +1,7 @@
 //! Objects as upstream writes them, in every form: each decodes to the same tree and encodes to the same bytes.
 
+#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+
 mod shared;
 
 use std::path::Path;
@@ -50,7 +52,11 @@ fn check(file: &Path, of: Struct<'static>) -> Result<(), String> {
         let encoded = protobuf::encode(value, of).map_err(|error| format!("{form} to protobuf: {error}"))?;
         if encoded != bytes {
             let at = encoded.iter().zip(&bytes).position(|(a, b)| a != b);
-            return Err(format!("{form} to protobuf: differs at {at:?}, {} against {}", encoded.len(), bytes.len()));
+            return Err(format!(
+                "{form} to protobuf: differs at {at:?}, {} against {}",
+                encoded.len(),
+                bytes.len()
+            ));
         }
     }
     Ok(())
@@ -69,7 +75,7 @@ fn check_folder(folder: &str, expected: usize) {
             Err(error) => failed.push(format!("{}: {error}", file.file_name().unwrap().display())),
         }
     }
-    println!("{passed} passed, {} failed, {not_served} of kinds that nothing serves", failed.len());
+    eprintln!("{passed} passed, {} failed, {not_served} of kinds that nothing serves", failed.len());
     assert!(failed.is_empty(), "{}", failed.join("\n"));
     assert_eq!(passed, expected, "files of served and wire-only kinds");
 }

@@ -61,7 +61,8 @@ pub(crate) fn run(command: &Decode) -> Result<(), DecodeError> {
     let files = if command.files.is_empty() { &standard_input[..] } else { &command.files };
     let mut objects = Vec::new();
     for file in files {
-        let name = if is_standard_input(file) { "standard input".to_string() } else { file.display().to_string() };
+        let name =
+            if is_standard_input(file) { "standard input".to_string() } else { file.display().to_string() };
         let bytes = read(file).map_err(|error| DecodeError::Read { file: name.clone(), error })?;
         decode_all(&bytes, &name, &mut objects)?;
     }
@@ -138,7 +139,9 @@ fn from_etcd(bytes: &[u8]) -> &[u8] {
         return bytes;
     }
     match bytes.iter().position(|byte| *byte == b'\n') {
-        Some(end) if bytes[end + 1..].starts_with(protobuf::MAGIC) || bytes[end + 1..].starts_with(b"{") => &bytes[end + 1..],
+        Some(end) if bytes[end + 1..].starts_with(protobuf::MAGIC) || bytes[end + 1..].starts_with(b"{") => {
+            &bytes[end + 1..]
+        }
         _ => bytes,
     }
 }

@@ -1,5 +1,7 @@
 //! `coracle decode`, as a user runs it.
 
+#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 

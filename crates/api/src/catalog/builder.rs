@@ -33,7 +33,12 @@ impl PageBuilder {
     pub fn custom_root(&mut self, metadata: Struct<'_>) -> TypeId {
         let metadata = self.import(metadata);
         let optional = Presence(Presence::OMIT_EMPTY);
-        let field = |name: &'static str, shape| Field { name: Text::const_new(name), shape, presence: optional, extra: 0 };
+        let field = |name: &'static str, shape| Field {
+            name: Text::const_new(name),
+            shape,
+            presence: optional,
+            extra: 0,
+        };
         let fields = vec![
             field("apiVersion", Shape::String),
             field("kind", Shape::String),
@@ -96,7 +101,12 @@ impl PageBuilder {
 
     /// Adds a kind whose objects are of the given type.
     pub fn add_kind(&mut self, group: &str, version: &str, name: &str, type_id: TypeId) {
-        self.kinds.push(Kind { group: Text::new(group), version: Text::new(version), name: Text::new(name), type_id });
+        self.kinds.push(Kind {
+            group: Text::new(group),
+            version: Text::new(version),
+            name: Text::new(name),
+            type_id,
+        });
     }
 
     pub fn add_resource(&mut self, resource: Resource) {
@@ -105,7 +115,8 @@ impl PageBuilder {
 
     pub fn finish(mut self) -> Page {
         self.kinds.sort_by(|a, b| (&a.group, &a.version, &a.name).cmp(&(&b.group, &b.version, &b.name)));
-        self.resources.sort_by(|a, b| (&a.group, &a.version, &a.plural).cmp(&(&b.group, &b.version, &b.plural)));
+        self.resources
+            .sort_by(|a, b| (&a.group, &a.version, &a.plural).cmp(&(&b.group, &b.version, &b.plural)));
         Page {
             types: Cow::Owned(self.types),
             fields: Cow::Owned(self.fields),

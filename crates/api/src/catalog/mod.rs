@@ -15,12 +15,12 @@ mod resource;
 pub use all::Catalog;
 pub use builder::PageBuilder;
 pub use builtin::{BUILTIN, gate, gates, groups};
+pub(crate) use model::WireTo;
 pub use model::{
-    Extra, Field, Item, ItemId, Kind, ListType, MapType, Patch, Presence, RawKind, Shape, Span, Type, TypeId, Union,
-    Wire,
+    Extra, Field, Item, ItemId, Kind, ListType, MapType, Patch, Presence, RawKind, Shape, Span, Type, TypeId,
+    Union, Wire,
 };
 pub use node::{FieldRef, Node, Struct};
-pub(crate) use model::WireTo;
 pub use resource::{Column, Compared, Gate, Group, Resource, Selectable, Stage, Storage, Subresource};
 
 use std::borrow::Cow;
@@ -55,7 +55,8 @@ impl Page {
     /// The kind of that name.
     pub fn kind(&self, group: &str, version: &str, name: &str) -> Option<&Kind> {
         let wanted = (group, version, name);
-        let order = |kind: &Kind| (kind.group.as_str(), kind.version.as_str(), kind.name.as_str()).cmp(&wanted);
+        let order =
+            |kind: &Kind| (kind.group.as_str(), kind.version.as_str(), kind.name.as_str()).cmp(&wanted);
         self.kinds.binary_search_by(order).ok().map(|place| &self.kinds[place])
     }
 

@@ -57,7 +57,10 @@ fn types_and_fields_say_what_they_are_for() {
     let nodes = pod_spec().field("nodeName").unwrap();
     assert!(pod_spec().field_description(nodes).contains("node"));
     let crd = BUILTIN.type_named("apiextensions.v1.CustomResourceDefinition").unwrap();
-    assert_eq!(crd.definition_name(), "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition");
+    assert_eq!(
+        crd.definition_name(),
+        "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition"
+    );
     assert!(!crd.description().is_empty());
     for resource in BUILTIN.resources() {
         let of = BUILTIN.root(BUILTIN.kind(&resource.group, &resource.version, &resource.kind).unwrap());
@@ -81,12 +84,19 @@ fn the_whole_catalogue_is_smaller_than_four_mebibytes() {
     let lists: usize = BUILTIN
         .extras
         .iter()
-        .map(|extra| size_of_val(&*extra.enumeration) + size_of_val(&*extra.known) + size_of_val(&*extra.gates))
+        .map(|extra| {
+            size_of_val(&*extra.enumeration) + size_of_val(&*extra.known) + size_of_val(&*extra.gates)
+        })
         .sum();
     let resources: usize = BUILTIN
         .resources
         .iter()
-        .map(|r| size_of_val(&*r.columns) + size_of_val(&*r.subresources) + size_of_val(&*r.selectable) + size_of_val(&*r.verbs))
+        .map(|r| {
+            size_of_val(&*r.columns)
+                + size_of_val(&*r.subresources)
+                + size_of_val(&*r.selectable)
+                + size_of_val(&*r.verbs)
+        })
         .sum();
     let total = of_page(&BUILTIN) + lists + resources + describe::size();
     println!("catalogue: {} KiB, of them descriptions {} KiB", total / 1024, describe::size() / 1024);

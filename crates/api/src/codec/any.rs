@@ -52,13 +52,17 @@ pub struct Object {
 /// cannot be.
 pub fn decode(bytes: &[u8], page: &Page) -> Result<Object, AnyError> {
     if let Some(rest) = bytes.strip_prefix(b"k8s:enc:") {
-        let provider = String::from_utf8_lossy(rest.split(|byte| *byte == b':').next().unwrap_or_default()).into_owned();
+        let provider =
+            String::from_utf8_lossy(rest.split(|byte| *byte == b':').next().unwrap_or_default()).into_owned();
         return Err(AnyError::Encrypted { provider });
     }
     match seen(bytes) {
-        MediaType::Protobuf => {
-            Ok(Object { value: protobuf::decode(bytes, page)?, form: MediaType::Protobuf, strict: Vec::new(), known: true })
-        }
+        MediaType::Protobuf => Ok(Object {
+            value: protobuf::decode(bytes, page)?,
+            form: MediaType::Protobuf,
+            strict: Vec::new(),
+            known: true,
+        }),
         MediaType::Json => typed(bytes, page, MediaType::Json),
         MediaType::Yaml => {
             let (value, duplicates) = yaml::decode_strict(bytes)?;
@@ -140,7 +144,8 @@ mod tests {
 
     #[test]
     fn an_unknown_kind_is_read_as_it_is_and_has_no_protobuf() {
-        let object = decode(br#"{"apiVersion":"example.com/v1","kind":"Widget","spec":{"a":1}}"#, &BUILTIN).unwrap();
+        let object =
+            decode(br#"{"apiVersion":"example.com/v1","kind":"Widget","spec":{"a":1}}"#, &BUILTIN).unwrap();
         assert!(!object.known);
         let error = encode(&object.value, MediaType::Protobuf, &BUILTIN).unwrap_err();
         assert_eq!(

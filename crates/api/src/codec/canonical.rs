@@ -102,7 +102,9 @@ fn settle(found: &mut Value, field: FieldRef<'_>) -> bool {
 /// What JSON shows of a field that is not set; `None`: nothing.
 pub(crate) fn when_unset(field: &Field) -> Option<Value> {
     let presence = field.presence;
-    if presence.pointer() || matches!(field.shape, Shape::List(_) | Shape::Map(_) | Shape::Bytes | Shape::Strings) {
+    if presence.pointer()
+        || matches!(field.shape, Shape::List(_) | Shape::Map(_) | Shape::Bytes | Shape::Strings)
+    {
         return if presence.omit_empty() { None } else { Some(Value::Null) };
     }
     match field.shape {

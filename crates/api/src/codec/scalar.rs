@@ -4,10 +4,10 @@
 //! it, or a refusal in upstream's words. What is valid stays as it was written (`"1000m"` is not yet `"1"`): only
 //! `codec::canonical` rewrites.
 
+use crate::Value;
 use crate::catalog::Shape;
 use crate::quantity::Quantity;
 use crate::time::{self, MicroTime, Time};
-use crate::Value;
 
 /// Why a scalar is not what its place wants.
 #[derive(Debug, PartialEq)]

@@ -17,7 +17,7 @@ impl Seeded {
         Seeded(seed)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -26,7 +26,7 @@ impl Seeded {
 
     /// A number below `bound`, which is not zero.
     pub fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
+        self.number() % bound
     }
 
     /// True once in `times`.
@@ -145,7 +145,7 @@ impl Maker<'_> {
     }
 
     fn nanos(&mut self) -> i64 {
-        self.random.next().cast_signed() >> self.random.below(60)
+        self.random.number().cast_signed() >> self.random.below(60)
     }
 
     fn raw(&mut self, kind: RawKind) -> Value {

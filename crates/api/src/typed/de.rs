@@ -85,7 +85,9 @@ impl<'de> Deserializer<'de> for OwnedReader {
             Value::Int(number) => visitor.visit_i64(number),
             Value::Float(number) => visitor.visit_f64(number),
             Value::String(text) => visitor.visit_string(text.into_string()),
-            Value::Array(items) => visitor.visit_seq(SeqDeserializer::new(items.into_iter().map(OwnedReader))),
+            Value::Array(items) => {
+                visitor.visit_seq(SeqDeserializer::new(items.into_iter().map(OwnedReader)))
+            }
             Value::Object(map) => {
                 let members = map.into_iter().map(|(name, value)| (name.into_string(), OwnedReader(value)));
                 visitor.visit_map(MapDeserializer::new(members))

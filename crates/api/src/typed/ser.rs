@@ -53,7 +53,9 @@ impl Serializer for TreeWriter {
     }
 
     fn serialize_u64(self, number: u64) -> Result<Value, TypedError> {
-        i64::try_from(number).map(Value::Int).map_err(|_| ser::Error::custom(format!("{number} does not fit 64 bits")))
+        i64::try_from(number)
+            .map(Value::Int)
+            .map_err(|_| ser::Error::custom(format!("{number} does not fit 64 bits")))
     }
 
     fn serialize_f32(self, number: f32) -> Result<Value, TypedError> {
@@ -61,7 +63,11 @@ impl Serializer for TreeWriter {
     }
 
     fn serialize_f64(self, number: f64) -> Result<Value, TypedError> {
-        if number.is_finite() { Ok(Value::Float(number)) } else { Err(ser::Error::custom("JSON has no such number")) }
+        if number.is_finite() {
+            Ok(Value::Float(number))
+        } else {
+            Err(ser::Error::custom("JSON has no such number"))
+        }
     }
 
     fn serialize_char(self, character: char) -> Result<Value, TypedError> {
@@ -94,11 +100,20 @@ impl Serializer for TreeWriter {
         Ok(Value::Null)
     }
 
-    fn serialize_unit_variant(self, _name: &'static str, _at: u32, variant: &'static str) -> Result<Value, TypedError> {
+    fn serialize_unit_variant(
+        self,
+        _name: &'static str,
+        _at: u32,
+        variant: &'static str,
+    ) -> Result<Value, TypedError> {
         Ok(Value::string(variant))
     }
 
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Result<Value, TypedError> {
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        value: &T,
+    ) -> Result<Value, TypedError> {
         value.serialize(self)
     }
 
@@ -212,7 +227,9 @@ impl ser::SerializeMap for Members {
                 self.name = name;
                 Ok(())
             }
-            other => Err(ser::Error::custom(format!("a member's name is a string, not {}", other.type_name()))),
+            other => {
+                Err(ser::Error::custom(format!("a member's name is a string, not {}", other.type_name())))
+            }
         }
     }
 
@@ -231,7 +248,11 @@ impl ser::SerializeStruct for Members {
     type Ok = Value;
     type Error = TypedError;
 
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Result<(), TypedError> {
+    fn serialize_field<T: Serialize + ?Sized>(
+        &mut self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<(), TypedError> {
         let value = value.serialize(TreeWriter)?;
         self.members.push((Text::const_new(name), value));
         Ok(())

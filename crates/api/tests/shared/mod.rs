@@ -1,8 +1,12 @@
 //! Where the recorded facts are: a folder `shared` beside the checkout, or `CORACLE_SHARED`.
 
+#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 /// The folder at `path` below the recorded facts. Without them the test that asks is left out, by name.
+#[expect(clippy::explicit_write, reason = "the test harness hides what `eprintln!` says while a test passes")]
 pub(crate) fn folder(path: &str, test: &str) -> Option<PathBuf> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
     let root = std::env::var_os("CORACLE_SHARED").map_or_else(|| PathBuf::from(beside), PathBuf::from);
@@ -10,7 +14,7 @@ pub(crate) fn folder(path: &str, test: &str) -> Option<PathBuf> {
     if folder.exists() {
         return Some(folder);
     }
-    eprintln!("left out: {test}: {} is not there", folder.display());
+    writeln!(io::stderr(), "left out: {test}: {} is not there", folder.display()).unwrap();
     None
 }
 

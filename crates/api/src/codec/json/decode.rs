@@ -87,7 +87,12 @@ struct Decoder<'t> {
 /// Values are written where they belong instead of being returned: a value that is handed up through several calls is
 /// copied in each, and that was a third of the whole cost.
 impl Decoder<'_> {
-    fn value(&mut self, node: Option<Node<'_>>, place: &Place<'_>, out: &mut Value) -> Result<(), SyntaxError> {
+    fn value(
+        &mut self,
+        node: Option<Node<'_>>,
+        place: &Place<'_>,
+        out: &mut Value,
+    ) -> Result<(), SyntaxError> {
         let Some(node) = node else { return self.untyped(place, out) };
         match node.shape {
             Shape::Raw(RawKind::Any) => self.untyped(place, out)?,
@@ -149,7 +154,13 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    fn judged(&mut self, result: Result<Value, scalar::Refusal>, node: Node<'_>, place: &Place<'_>, out: &mut Value) {
+    fn judged(
+        &mut self,
+        result: Result<Value, scalar::Refusal>,
+        node: Node<'_>,
+        place: &Place<'_>,
+        out: &mut Value,
+    ) {
         match result {
             Ok(value) => *out = value,
             Err(scalar::Refusal::Text(text)) => self.refuse_with(text, place),
@@ -231,7 +242,12 @@ impl Decoder<'_> {
     }
 
     /// The members of a map, or of an object without a type.
-    fn members(&mut self, item: Option<Node<'_>>, place: &Place<'_>, out: &mut Value) -> Result<(), SyntaxError> {
+    fn members(
+        &mut self,
+        item: Option<Node<'_>>,
+        place: &Place<'_>,
+        out: &mut Value,
+    ) -> Result<(), SyntaxError> {
         self.descend(b'{')?;
         let base = self.members.len();
         let mut names: HashSet<Text> = HashSet::new();
@@ -264,7 +280,12 @@ impl Decoder<'_> {
         Value::Object(Map::from_members(self.members.drain(base..).collect()))
     }
 
-    fn elements(&mut self, item: Option<Node<'_>>, place: &Place<'_>, out: &mut Value) -> Result<(), SyntaxError> {
+    fn elements(
+        &mut self,
+        item: Option<Node<'_>>,
+        place: &Place<'_>,
+        out: &mut Value,
+    ) -> Result<(), SyntaxError> {
         self.descend(b'[')?;
         let base = self.elements.len();
         while self.scanner.next_element(self.elements.len() == base)? {

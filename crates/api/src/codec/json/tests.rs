@@ -69,7 +69,10 @@ fn what_is_written_reads_back() {
         assert_eq!(to_string(&parse(text.as_bytes()).unwrap()), expected, "{text}");
     };
     check(r#" { "b" : [ 1 , 2.5 , -3e2 ] , "a" : null } "#, r#"{"a":null,"b":[1,2.5,-300]}"#);
-    check(r#"[1e21, 1e20, 1e-7, 0.000001, 1.0, -0.0]"#, r#"[1e+21,100000000000000000000,1e-7,0.000001,1,-0]"#);
+    check(
+        r#"[1e21, 1e20, 1e-7, 0.000001, 1.0, -0.0]"#,
+        r#"[1e+21,100000000000000000000,1e-7,0.000001,1,-0]"#,
+    );
     check(r#""<a&b>\u2028\u2029\u007f\u0000é""#, "\"\\u003ca\\u0026b\\u003e\\u2028\\u2029\u{7f}\\u0000é\"");
     check("[-9223372036854775808,9223372036854775807,0]", "[-9223372036854775808,9223372036854775807,0]");
 }
@@ -82,10 +85,17 @@ fn decode_pod(text: &str) -> Result<Decoded, DecodeError> {
 #[test]
 fn a_value_of_the_wrong_type_is_named_with_its_place() {
     let check = |text: &str, expected: &str| {
-        assert_eq!(decode_pod(text).unwrap_err().to_string(), format!("json: cannot unmarshal {expected}"), "{text}");
+        assert_eq!(
+            decode_pod(text).unwrap_err().to_string(),
+            format!("json: cannot unmarshal {expected}"),
+            "{text}"
+        );
     };
     check("[]", "array into Go value of type v1.Pod");
-    check(r#"{"metadata":{"name":5}}"#, "number into Go struct field ObjectMeta.metadata.name of type string");
+    check(
+        r#"{"metadata":{"name":5}}"#,
+        "number into Go struct field ObjectMeta.metadata.name of type string",
+    );
     check(
         r#"{"metadata":{"labels":{"a":true}}}"#,
         "bool into Go struct field ObjectMeta.metadata.labels of type string",
@@ -94,7 +104,10 @@ fn a_value_of_the_wrong_type_is_named_with_its_place() {
         r#"{"spec":{"containers":[{},{"ports":[{"containerPort":"x"}]}]}}"#,
         "string into Go struct field ContainerPort.spec.containers.ports.containerPort of type int32",
     );
-    check(r#"{"spec":{"containers":{}}}"#, "object into Go struct field PodSpec.spec.containers of type []v1.Container");
+    check(
+        r#"{"spec":{"containers":{}}}"#,
+        "object into Go struct field PodSpec.spec.containers of type []v1.Container",
+    );
     check(
         r#"{"spec":{"terminationGracePeriodSeconds":1.5}}"#,
         "number 1.5 into Go struct field PodSpec.spec.terminationGracePeriodSeconds of type int64",

@@ -128,7 +128,9 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
             continue;
         }
         // U+2028 and U+2029 end a line in JavaScript: E2 80 A8 and E2 80 A9.
-        let separator = *byte == 0xe2 && bytes.get(at + 1) == Some(&0x80) && matches!(bytes.get(at + 2), Some(0xa8 | 0xa9));
+        let separator = *byte == 0xe2
+            && bytes.get(at + 1) == Some(&0x80)
+            && matches!(bytes.get(at + 2), Some(0xa8 | 0xa9));
         if *byte >= 0x80 && !separator {
             continue;
         }

@@ -49,13 +49,7 @@ impl Decoder {
     }
 
     /// Reads the fields of a message whose numbers mean `wires`.
-    fn wires(
-        &mut self,
-        bytes: &[u8],
-        wires: Span,
-        reading: &mut Reading<'_>,
-        path: &Path<'_>,
-    ) -> Read<()> {
+    fn wires(&mut self, bytes: &[u8], wires: Span, reading: &mut Reading<'_>, path: &Path<'_>) -> Read<()> {
         let rows: &[Wire] = wires.of(&reading.of.page.wires);
         let mut reader = Reader::new(bytes);
         let mut expected = 0;
@@ -89,7 +83,9 @@ impl Decoder {
             Shape::List(_) => {
                 let item = field.node().item().expect("a list has items");
                 // Numbers may come packed into one field.
-                if let (Payload::Bytes(packed), Shape::Int32 | Shape::Int64 | Shape::Bool) = (payload, item.shape) {
+                if let (Payload::Bytes(packed), Shape::Int32 | Shape::Int64 | Shape::Bool) =
+                    (payload, item.shape)
+                {
                     let mut reader = Reader::new(packed);
                     while !reader.is_empty() {
                         let number = reader.varint().within(&path)?;
@@ -142,7 +138,9 @@ impl Decoder {
     fn value(&mut self, payload: Payload<'_>, node: Node<'_>, path: &Path<'_>, out: &mut Value) -> Read<()> {
         *out = match node.shape {
             Shape::String => Value::String(text_of(payload.bytes().within(path)?)),
-            Shape::Bool | Shape::Int32 | Shape::Int64 => varint_value(payload.varint().within(path)?, node.shape),
+            Shape::Bool | Shape::Int32 | Shape::Int64 => {
+                varint_value(payload.varint().within(path)?, node.shape)
+            }
             Shape::Double => Value::Float(finite(f64::from_bits(payload.fixed64().within(path)?))),
             Shape::Struct(id) => {
                 return self.message(payload.bytes().within(path)?, node.page.struct_of(id), path, out);
@@ -167,14 +165,17 @@ impl Decoder {
             Shape::SchemaOrArray(_) | Shape::SchemaOrBool(_) | Shape::SchemaOrStrings(_) => {
                 self.schema_or(bytes, node, path)?
             }
-            _ => unreachable!("lists and maps are read where their field is: the catalogue nests none in another"),
+            _ => unreachable!(
+                "lists and maps are read where their field is: the catalogue nests none in another"
+            ),
         };
         Ok(())
     }
 
     /// A message that holds one of two things: field 1 or field 2.
     fn schema_or(&mut self, bytes: &[u8], node: Node<'_>, path: &Path<'_>) -> Read<Value> {
-        let (Shape::SchemaOrArray(id) | Shape::SchemaOrBool(id) | Shape::SchemaOrStrings(id)) = node.shape else {
+        let (Shape::SchemaOrArray(id) | Shape::SchemaOrBool(id) | Shape::SchemaOrStrings(id)) = node.shape
+        else {
             unreachable!("called for these shapes only")
         };
         let schema = node.page.struct_of(id);
@@ -438,5 +439,7 @@ fn raw(bytes: &[u8], kind: RawKind, path: &Path<'_>) -> Read<Value> {
     if text.is_empty() || text == b"null" {
         return Ok(Value::Null);
     }
-    json::raw(text).map(Value::Raw).map_err(|error| Box::new(ProtobufError::NotJson { place: path.to_string(), error }))
+    json::raw(text)
+        .map(Value::Raw)
+        .map_err(|error| Box::new(ProtobufError::NotJson { place: path.to_string(), error }))
 }

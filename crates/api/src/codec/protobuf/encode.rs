@@ -3,8 +3,8 @@
 //! Upstream writes a field that is a plain value even when it is zero, a pointer when it is set, lists element by element
 //! and maps by key, so equal objects are equal bytes whoever writes them.
 
-use super::wire::{BackWriter, FIXED64};
 use super::ProtobufError;
+use super::wire::{BackWriter, FIXED64};
 use crate::catalog::{Node, Shape, Span, Struct, WireTo};
 use crate::codec::scalar;
 use crate::quantity::Quantity;
@@ -18,7 +18,11 @@ pub fn encode_message(value: &Value, of: Struct<'_>) -> Result<Vec<u8>, Protobuf
     Ok(writer.finish())
 }
 
-pub(super) fn encode_into(writer: &mut BackWriter, value: &Value, of: Struct<'_>) -> Result<(), ProtobufError> {
+pub(super) fn encode_into(
+    writer: &mut BackWriter,
+    value: &Value,
+    of: Struct<'_>,
+) -> Result<(), ProtobufError> {
     Encoder { out: writer }.message(value, of, &Path::Root)
 }
 
@@ -35,7 +39,10 @@ impl Encoder<'_> {
             other => return Err(wrong(other, "object", path)),
         };
         if of.declared.proto_package.is_empty() {
-            return Err(ProtobufError::NoMessage { place: path.to_string(), type_name: of.declared.name.to_string() });
+            return Err(ProtobufError::NoMessage {
+                place: path.to_string(),
+                type_name: of.declared.name.to_string(),
+            });
         }
         self.wires(&Members::of(map, of), of, of.wires(), path)
     }
@@ -67,7 +74,13 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    fn field(&mut self, tag: u16, value: &Value, node: Node<'_>, path: &Path<'_>) -> Result<(), ProtobufError> {
+    fn field(
+        &mut self,
+        tag: u16,
+        value: &Value,
+        node: Node<'_>,
+        path: &Path<'_>,
+    ) -> Result<(), ProtobufError> {
         match (node.shape, value) {
             (Shape::List(_) | Shape::Map(_) | Shape::Bytes | Shape::Strings, Value::Null) => Ok(()),
             (Shape::List(_), Value::Array(items)) => {
@@ -94,12 +107,19 @@ impl Encoder<'_> {
     }
 
     /// One value under a tag. Null is the zero of the type.
-    fn single(&mut self, tag: u16, value: &Value, node: Node<'_>, path: &Path<'_>) -> Result<(), ProtobufError> {
+    fn single(
+        &mut self,
+        tag: u16,
+        value: &Value,
+        node: Node<'_>,
+        path: &Path<'_>,
+    ) -> Result<(), ProtobufError> {
         match node.shape {
             Shape::String => self.out.text(tag, text(value, path)?.as_bytes()),
             Shape::Bytes => {
                 let text = text(value, path)?;
-                let bytes = scalar::base64(text).map_err(|at| invalid(path, &format!("base64 ends at byte {at}")))?;
+                let bytes =
+                    scalar::base64(text).map_err(|at| invalid(path, &format!("base64 ends at byte {at}")))?;
                 self.out.text(tag, &bytes);
             }
             Shape::Bool => match value {
@@ -107,7 +127,9 @@ impl Encoder<'_> {
                 Value::Null => self.out.number(tag, 0),
                 other => return Err(wrong(other, "bool", path)),
             },
-            Shape::Int32 | Shape::Int64 => self.out.number(tag, integer(value, node.shape, path)?.cast_unsigned()),
+            Shape::Int32 | Shape::Int64 => {
+                self.out.number(tag, integer(value, node.shape, path)?.cast_unsigned())
+            }
             Shape::Double => {
                 let number = match value {
                     Value::Float(number) => *number,
@@ -178,7 +200,8 @@ impl Encoder<'_> {
     }
 
     fn schema_or(&mut self, value: &Value, node: Node<'_>, path: &Path<'_>) -> Result<(), ProtobufError> {
-        let (Shape::SchemaOrArray(id) | Shape::SchemaOrBool(id) | Shape::SchemaOrStrings(id)) = node.shape else {
+        let (Shape::SchemaOrArray(id) | Shape::SchemaOrBool(id) | Shape::SchemaOrStrings(id)) = node.shape
+        else {
             unreachable!("every other shape is handled before")
         };
         let schema = node.page.struct_of(id);

@@ -78,8 +78,12 @@ pub struct Envelope<'a> {
 pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, ProtobufError> {
     let message = bytes.strip_prefix(MAGIC).ok_or(ProtobufError::NoMagic)?;
     let root = &Path::Root;
-    let mut envelope =
-        Envelope { api_version: Text::default(), kind: Text::default(), raw: b"", content_type: Text::default() };
+    let mut envelope = Envelope {
+        api_version: Text::default(),
+        kind: Text::default(),
+        raw: b"",
+        content_type: Text::default(),
+    };
     let mut reader = Reader::new(message);
     while let Some((number, payload)) = reader.next().within(root)? {
         match number {
@@ -97,7 +101,9 @@ pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, ProtobufError> {
             3 => {
                 let encoding = payload.bytes().within(root)?;
                 if !encoding.is_empty() {
-                    return Err(ProtobufError::ContentEncoding(String::from_utf8_lossy(encoding).into_owned()));
+                    return Err(ProtobufError::ContentEncoding(
+                        String::from_utf8_lossy(encoding).into_owned(),
+                    ));
                 }
             }
             4 => envelope.content_type = text_of(payload.bytes().within(root)?),
@@ -116,10 +122,11 @@ impl From<Box<ProtobufError>> for ProtobufError {
 /// Decodes an enveloped object of whatever kind it says it is.
 pub fn decode(bytes: &[u8], page: &Page) -> Result<Value, ProtobufError> {
     let envelope = open(bytes)?;
-    let kind = page.kind_of(&envelope.api_version, &envelope.kind).ok_or_else(|| ProtobufError::UnknownKind {
-        api_version: envelope.api_version.to_string(),
-        kind: envelope.kind.to_string(),
-    })?;
+    let kind =
+        page.kind_of(&envelope.api_version, &envelope.kind).ok_or_else(|| ProtobufError::UnknownKind {
+            api_version: envelope.api_version.to_string(),
+            kind: envelope.kind.to_string(),
+        })?;
     decode_opened(&envelope, page.root(kind))
 }
 
