@@ -59,6 +59,12 @@ pub enum Unavailable {
     /// The store was closed, or its writer is gone.
     #[error("the store is closed")]
     Closed,
+    /// etcd's database is as large as it may become: compact, defragment, disarm the alarm.
+    #[error("etcd's database is over its quota: compact, defragment, then disarm the alarm")]
+    OverQuota,
+    /// etcd does not know us, or does not let us.
+    #[error("etcd denies access: {reason}")]
+    AccessDenied { reason: String },
     /// The server is not reached, has no leader, or did not answer in time.
     #[error("etcd does not answer: {reason}")]
     Unreachable { reason: String },

@@ -13,6 +13,7 @@
 pub mod contract;
 pub mod embedded;
 mod error;
+pub mod etcd;
 mod key;
 mod lease;
 mod range;
@@ -20,6 +21,7 @@ mod revision;
 mod store;
 mod txn;
 mod watch;
+mod wire;
 
 pub use error::{InvalidRequest, StoreError, SwapError, Unavailable};
 pub use key::{End, KeyRange, KeyValue};

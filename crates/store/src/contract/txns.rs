@@ -189,11 +189,12 @@ async fn a_transaction_inside_another_compares_for_itself(s: &Subject<'_>) {
             otherwise: vec![Op::Put(Put::new(s.key("c"), value))],
         })
     };
-    let ops = vec![Op::Put(Put::new(s.key("a"), "1")), inner("seen")];
+    s.put("a", "1").await;
+    let ops = vec![Op::Put(Put::new(s.key("d"), "1")), inner("seen")];
     let answer = s.store.txn(then(ops)).await.unwrap();
     assert!(matches!(&answer.answers[1], OpAnswer::Txn(inner) if inner.succeeded));
-    assert_eq!(pairs(&s.range(RangeRequest::new(s.all())).await.kvs), ["a=1", "b=seen"]);
-    assert_eq!(s.get("a").await.unwrap().mod_revision, s.get("b").await.unwrap().mod_revision);
+    assert_eq!(pairs(&s.range(RangeRequest::new(s.all())).await.kvs), ["a=1", "b=seen", "d=1"]);
+    assert_eq!(s.get("b").await.unwrap().mod_revision, s.get("d").await.unwrap().mod_revision);
 }
 
 async fn a_transaction_that_only_reads_leaves_the_revision(s: &Subject<'_>) {

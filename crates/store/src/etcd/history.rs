@@ -1,0 +1,70 @@
+//! How far back etcd's history goes. Its refusals do not tell; a watch from a compacted revision does, as it ends.
+
+use super::ANY_KEY;
+use super::connection::{Connection, watcher};
+use super::outcome::{Fault, unreachable};
+use crate::wire::{Refusal, rpc};
+use crate::{Revision, StoreError};
+use bytes::Bytes;
+use rpc::watch_request::RequestUnion;
+use tokio::time::timeout;
+
+/// The error for a revision that etcd does not have any more, or not yet.
+pub(crate) async fn revision_error(
+    connection: &Connection,
+    refusal: Refusal,
+    requested: Revision,
+) -> StoreError {
+    if refusal == Refusal::Compacted {
+        // Should the answer be lost, what is certain is that everything through the revision is gone.
+        let compacted = compaction(connection).await.unwrap_or(requested.next());
+        return StoreError::Compacted { requested, compacted };
+    }
+    match connection.current_revision().await {
+        Ok(current) => StoreError::FutureRevision { requested, current },
+        Err(fault) => unreachable(fault.reason()),
+    }
+}
+
+/// The oldest revision kept; zero where nothing was ever compacted.
+pub(crate) async fn compacted(connection: &Connection) -> Result<Revision, StoreError> {
+    let key = Bytes::from_static(ANY_KEY);
+    let oldest = Revision::FIRST;
+    let message = rpc::RangeRequest {
+        key,
+        revision: oldest.to_wire(),
+        count_only: true,
+        ..rpc::RangeRequest::default()
+    };
+    match connection.range(message).await {
+        Ok(_) => Ok(Revision::ZERO),
+        Err(Fault::Refused(Refusal::Compacted)) => {
+            compaction(connection).await.ok_or_else(|| unreachable("no word of its history".into()))
+        }
+        Err(fault) => Err(unreachable(fault.reason())),
+    }
+}
+
+/// The oldest revision kept, where it is known that there was a compaction: told by a watch from the very first.
+async fn compaction(connection: &Connection) -> Option<Revision> {
+    let ask = async {
+        let (_, channel) = connection.preferred();
+        let create = rpc::WatchCreateRequest {
+            key: Bytes::from_static(ANY_KEY),
+            start_revision: Revision::FIRST.to_wire(),
+            ..rpc::WatchCreateRequest::default()
+        };
+        let create = rpc::WatchRequest { request_union: Some(RequestUnion::CreateRequest(create)) };
+        // The request stream stays open: etcd takes its end for the watch's.
+        let requests = tokio_stream::StreamExt::chain(tokio_stream::once(create), tokio_stream::pending());
+        let request = connection.request(&channel, requests).await.ok()?;
+        let mut answers = watcher(channel).watch(request).await.ok()?.into_inner();
+        while let Ok(Some(answer)) = answers.message().await {
+            if answer.compact_revision > 0 {
+                return Revision::from_wire(answer.compact_revision);
+            }
+        }
+        None
+    };
+    timeout(connection.attempt_timeout, ask).await.ok().flatten()
+}

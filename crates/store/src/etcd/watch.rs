@@ -1,0 +1,363 @@
+//! A watch: a task that follows one stream after another and hands on what they tell.
+//!
+//! The task knows the next revision it wants. Every stream begins there, whatever member it is from; when it breaks
+//! in the middle of a message, the message did not count. So the seam between two streams shows nowhere. The task
+//! belongs to the watch and ends with it.
+
+use super::connection::{Connection, Rounds, Wire, watcher};
+use super::outcome::{Fault, unreachable};
+use super::progress::{Proof, Shown, answers_progress};
+use crate::wire::{Refusal, decode_event, encode_range, header, rpc};
+use crate::{Event, Revision, StoreError, Unavailable, WatchItem, WatchRequest, WatchSource};
+use async_trait::async_trait;
+use rpc::watch_request::RequestUnion;
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::{Notify, mpsc},
+    task::JoinSet,
+    time::{Instant, sleep, sleep_until, timeout},
+};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Streaming;
+
+/// Items that wait for the reader before the stream is left to wait itself.
+const ITEMS: usize = 32;
+/// Requests on their way to the server: the watch, and word that progress is wanted.
+const REQUESTS: usize = 4;
+/// A server that is not ready to tell progress drops the request; it is repeated after this time.
+const ASK_AGAIN: Duration = Duration::from_millis(100);
+
+/// The reader's end of a watch.
+pub(crate) struct EtcdWatch {
+    items: mpsc::Receiver<Result<WatchItem, StoreError>>,
+    asked: Arc<Notify>,
+    ended: Option<StoreError>,
+    _task: JoinSet<()>,
+}
+
+/// Opens a watch on a store that is at `current`. It wakes at `asked` to tell progress.
+pub(crate) fn open(
+    connection: Arc<Connection>,
+    request: WatchRequest,
+    current: Revision,
+    asked: Arc<Notify>,
+) -> EtcdWatch {
+    let (sender, items) = mpsc::channel(ITEMS);
+    let follower = Follower {
+        next: request.from.unwrap_or(current.next()).max(Revision::FIRST),
+        asked: asked.clone(),
+        wanted: false,
+        last_item: Instant::now(),
+        proof: Proof::default(),
+        items: sender,
+        connection,
+        request,
+    };
+    let mut task = JoinSet::new();
+    task.spawn(follower.run());
+    EtcdWatch { items, asked, ended: None, _task: task }
+}
+
+#[async_trait]
+impl WatchSource for EtcdWatch {
+    async fn next(&mut self) -> Result<WatchItem, StoreError> {
+        if let Some(error) = &self.ended {
+            return Err(error.clone());
+        }
+        // The task says why it ends; only a runtime that shuts down takes it away without a word.
+        let item = self.items.recv().await.unwrap_or(Err(Unavailable::Closed.into()));
+        if let Err(error) = &item {
+            self.ended = Some(error.clone());
+        }
+        item
+    }
+
+    fn request_progress(&mut self) {
+        self.asked.notify_one();
+    }
+}
+
+struct Follower {
+    connection: Arc<Connection>,
+    request: WatchRequest,
+    /// The first revision that has not been delivered.
+    next: Revision,
+    items: mpsc::Sender<Result<WatchItem, StoreError>>,
+    asked: Arc<Notify>,
+    /// Progress is to be told.
+    wanted: bool,
+    last_item: Instant,
+    proof: Proof,
+}
+
+/// Why a stream is not followed any more.
+enum End {
+    /// Go on with another one.
+    Broken(String),
+    /// The watch is over.
+    Over(StoreError),
+    /// Nobody listens.
+    Unheard,
+}
+
+/// One stream of one member.
+struct Stream {
+    member: usize,
+    channel: Wire,
+    requests: mpsc::Sender<rpc::WatchRequest>,
+    answers: Streaming<rpc::WatchResponse>,
+    /// The first revision it was asked for.
+    start: Revision,
+    /// Whether it said anything yet.
+    spoken: bool,
+    /// Parts of a message that is not whole yet.
+    parts: Vec<Event>,
+    /// Whether the member answers progress requests truly, once that is known.
+    tells_progress: Option<bool>,
+    /// When progress is asked for again.
+    ask_at: Option<Instant>,
+}
+
+impl Follower {
+    async fn run(mut self) {
+        let mut broken_since: Option<Instant> = None;
+        let mut rounds = self.connection.rounds();
+        loop {
+            let end = match self.open_stream().await {
+                Ok(mut stream) => {
+                    let end = self.follow(&mut stream).await;
+                    self.connection.leave(stream.member);
+                    // A stream that said nothing is no better than none.
+                    if stream.spoken {
+                        (broken_since, rounds) = (None, self.connection.rounds());
+                    }
+                    end
+                }
+                Err(end) => end,
+            };
+            let over = match end {
+                End::Unheard => return,
+                End::Over(error) => error,
+                End::Broken(reason) => {
+                    let since = *broken_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() < self.connection.watch_patience {
+                        self.pause(&mut rounds).await;
+                        continue;
+                    }
+                    unreachable(reason)
+                }
+            };
+            // Nobody there to hear it is fine: the watch ends either way.
+            return self.items.send(Err(over)).await.unwrap_or_default();
+        }
+    }
+
+    async fn pause(&self, rounds: &mut Rounds) {
+        tokio::select! {
+            biased;
+            () = self.items.closed() => {}
+            () = sleep(rounds.pause()) => {}
+        }
+    }
+
+    async fn open_stream(&mut self) -> Result<Stream, End> {
+        let (member, channel) = self.connection.preferred();
+        let (requests, outgoing) = mpsc::channel(REQUESTS);
+        let (key, range_end) = encode_range(&self.request.range);
+        let create = rpc::WatchCreateRequest {
+            key,
+            range_end,
+            start_revision: self.next.to_wire(),
+            progress_notify: true,
+            prev_kv: self.request.previous,
+            fragment: true,
+            ..rpc::WatchCreateRequest::default()
+        };
+        let create = rpc::WatchRequest { request_union: Some(RequestUnion::CreateRequest(create)) };
+        requests.try_send(create).expect("the channel is new and has room");
+        let opened = async {
+            let request = self.connection.request(&channel, ReceiverStream::new(outgoing)).await?;
+            watcher(channel.clone()).watch(request).await.map_err(|status| Fault::read(&status))
+        };
+        let fault = match timeout(self.connection.attempt_timeout, opened).await {
+            Ok(Ok(answers)) => {
+                return Ok(Stream {
+                    member,
+                    channel,
+                    requests,
+                    answers: answers.into_inner(),
+                    start: self.next,
+                    spoken: false,
+                    parts: Vec::new(),
+                    tells_progress: None,
+                    ask_at: None,
+                });
+            }
+            Ok(Err(fault)) => fault,
+            Err(_) => Fault::timed_out(self.connection.attempt_timeout),
+        };
+        self.connection.leave(member);
+        Err(self.end(fault))
+    }
+
+    /// Hands on what a stream tells until it breaks.
+    async fn follow(&mut self, stream: &mut Stream) -> End {
+        loop {
+            let period = self.request.progress_every;
+            tokio::select! {
+                biased;
+                () = self.items.closed() => return End::Unheard,
+                answer = stream.answers.message() => match self.told(stream, answer).await {
+                    Ok(()) => {}
+                    Err(end) => return end,
+                },
+                () = self.asked.notified() => self.want_progress(stream),
+                () = until(period.map(|period| self.last_item + period)), if !self.wanted => {
+                    self.want_progress(stream);
+                }
+                () = until(stream.ask_at), if self.wanted => match self.ask(stream).await {
+                    Ok(()) => {}
+                    Err(end) => return end,
+                },
+            }
+            if self.wanted && stream.ask_at.is_none() {
+                stream.ask_at = Some(Instant::now());
+            }
+        }
+    }
+
+    fn want_progress(&mut self, stream: &mut Stream) {
+        self.wanted = true;
+        stream.ask_at = Some(Instant::now());
+    }
+
+    async fn told(
+        &mut self,
+        stream: &mut Stream,
+        answer: Result<Option<rpc::WatchResponse>, tonic::Status>,
+    ) -> Result<(), End> {
+        let answer = match answer {
+            Ok(Some(answer)) => answer,
+            Ok(None) => return Err(End::Broken("the server ended the watch".to_owned())),
+            Err(status) => return Err(self.end(Fault::read(&status))),
+        };
+        stream.spoken = true;
+        if answer.canceled {
+            return Err(self.cancelled(&answer));
+        }
+        if answer.created {
+            return Ok(());
+        }
+        if answer.events.is_empty() && !answer.fragment && stream.parts.is_empty() {
+            let here = header(answer.header.as_ref());
+            // Of a member that tells its own revision instead of the watch's only the watch's own are believed.
+            let believed = answer.watch_id >= 0 || stream.tells_progress == Some(true);
+            return if believed { self.progress(stream, here).await } else { Ok(()) };
+        }
+        stream.parts.extend(answer.events.into_iter().map(decode_event));
+        if answer.fragment {
+            return Ok(());
+        }
+        let events = std::mem::take(&mut stream.parts);
+        self.events(events).await
+    }
+
+    async fn events(&mut self, mut events: Vec<Event>) -> Result<(), End> {
+        events.retain(|event| event.kv.mod_revision >= self.next);
+        let Some(last) = events.last() else { return Ok(()) };
+        self.next = last.kv.mod_revision.next();
+        self.proof.delivered(&events);
+        self.deliver(WatchItem::Events(events)).await
+    }
+
+    async fn progress(&mut self, stream: &mut Stream, here: Revision) -> Result<(), End> {
+        // A member that lags behind the last one tells nothing new.
+        if here.next() < self.next {
+            return Ok(());
+        }
+        self.next = here.next();
+        self.wanted = false;
+        stream.ask_at = None;
+        self.deliver(WatchItem::Progress(here)).await
+    }
+
+    async fn deliver(&mut self, item: WatchItem) -> Result<(), End> {
+        self.last_item = Instant::now();
+        self.items.send(Ok(item)).await.map_err(|_| End::Unheard)
+    }
+
+    /// Asks the member for progress, or proves it where the member cannot be trusted with that.
+    async fn ask(&mut self, stream: &mut Stream) -> Result<(), End> {
+        stream.ask_at = Some(Instant::now() + ASK_AGAIN);
+        let tells = match stream.tells_progress {
+            Some(tells) => tells,
+            None => {
+                let version = self.connection.version_of(stream.channel.clone()).await;
+                let version = version.map_err(|fault| self.end(fault))?;
+                *stream.tells_progress.insert(answers_progress(&version))
+            }
+        };
+        if tells {
+            let ask = RequestUnion::ProgressRequest(rpc::WatchProgressRequest {});
+            // A full queue holds such a request already; a closed one shows when the stream is read.
+            drop(stream.requests.try_send(rpc::WatchRequest { request_union: Some(ask) }));
+            return self.nothing_since(stream).await;
+        }
+        let through = self.next.previous();
+        match self.proof.attempt(&self.connection, &self.request.range, through).await {
+            Ok(Shown::Through(here)) => self.progress(stream, here).await,
+            Ok(Shown::NotYet) => Ok(()),
+            Ok(Shown::Forgotten) => {
+                let gone = super::history::revision_error(
+                    &self.connection,
+                    Refusal::Compacted,
+                    self.next.previous(),
+                );
+                Err(End::Over(gone.await))
+            }
+            Err(fault) => Err(self.end(fault)),
+        }
+    }
+
+    /// A member tells no progress before it is at the revision that the stream began with. Where it never came
+    /// there, because nothing was written, everything has been delivered.
+    async fn nothing_since(&mut self, stream: &mut Stream) -> Result<(), End> {
+        if stream.start < self.next {
+            return Ok(());
+        }
+        let current = self.connection.current_revision().await.map_err(|fault| self.end(fault))?;
+        if current.next() == self.next { self.progress(stream, current).await } else { Ok(()) }
+    }
+
+    fn cancelled(&self, answer: &rpc::WatchResponse) -> End {
+        if answer.compact_revision > 0 {
+            let compacted = Revision::from_wire(answer.compact_revision).unwrap_or_default();
+            return End::Over(StoreError::Compacted { requested: self.next, compacted });
+        }
+        match Refusal::read_text(&answer.cancel_reason) {
+            Some(refusal) => self.end(Fault::Refused(refusal)),
+            None => End::Broken(answer.cancel_reason.clone()),
+        }
+    }
+
+    fn end(&self, fault: Fault) -> End {
+        if self.connection.wants_new_token(&fault) {
+            self.connection.forget_token();
+            return End::Broken(fault.reason());
+        }
+        match fault {
+            Fault::Refused(
+                refusal @ (Refusal::PermissionDenied | Refusal::AuthFailed | Refusal::UserEmpty),
+            ) => End::Over(Unavailable::AccessDenied { reason: refusal.text().to_owned() }.into()),
+            fault => End::Broken(fault.reason()),
+        }
+    }
+}
+
+/// Waits for a moment; without one, for ever.
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}

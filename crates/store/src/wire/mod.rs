@@ -1,0 +1,31 @@
+//! etcd's v3 API on the wire: the stubs that the engine calls and the face answers, and how both of them spell keys,
+//! requests, answers and refusals.
+//!
+//! The stubs are compiled from `proto/` by `build.rs`. `encode` turns ours into theirs, `decode` theirs into ours;
+//! each direction of a request is used by one side and that of its answer by the other.
+
+mod answers;
+mod keys;
+mod refusal;
+mod requests;
+
+pub(crate) use answers::{
+    decode_range_answer, decode_txn_answer, encode_delete_answer, encode_put_answer, encode_range_answer,
+    encode_txn_answer, header,
+};
+pub(crate) use keys::{decode_event, decode_range, encode_event, encode_range};
+pub(crate) use refusal::Refusal;
+pub(crate) use requests::{decode_delete, decode_put, decode_range_request, decode_txn, encode_txn};
+pub(crate) use requests::{encode_range_request, selection};
+
+/// `etcdserverpb`: the services and their messages.
+#[expect(unreachable_pub, unused_qualifications, clippy::allow_attributes, reason = "generated")]
+pub(crate) mod rpc {
+    tonic::include_proto!("etcdserverpb");
+}
+
+/// `mvccpb`: keys and events. The stubs of [`rpc`] look for it here.
+#[expect(unreachable_pub, reason = "generated")]
+pub(crate) mod mvccpb {
+    tonic::include_proto!("mvccpb");
+}

@@ -1,0 +1,6 @@
+//! The store beside real etcds: the engine on their clusters, and their command line on ours.
+//!
+//! Needs what `scripts/test-prereqs.sh` installs.
+
+mod cluster;
+mod contract;
