@@ -61,6 +61,7 @@ pub struct Put {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PutValue {
+    /// The embedded engine keeps these very bytes. A small slice of a large buffer would keep all of it: copy that.
     Set(Bytes),
     /// The key must exist and keeps its value.
     Keep,
