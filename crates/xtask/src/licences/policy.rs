@@ -37,7 +37,8 @@ pub(super) fn ban(name: &str) -> Option<&'static str> {
 pub(super) fn accepts(expression: &Expression<'_>) -> bool {
     match expression {
         Expression::Licence { name, exception } => {
-            ACCEPTED.contains(name)
+            // `MPL-2.0+`: that version or a later one, as one likes.
+            ACCEPTED.contains(&name.trim_end_matches('+'))
                 && exception.is_none_or(|exception| ACCEPTED_EXCEPTIONS.contains(&exception))
         }
         Expression::Any(alternatives) => alternatives.iter().any(accepts),
@@ -61,6 +62,8 @@ mod tests {
         check("GPL-2.0-only WITH Classpath-exception-2.0", false);
         check("MIT WITH Some-exception", false);
         check("Apache-2.0 AND ISC", true);
+        check("MPL-2.0+", true);
+        check("GPL-2.0+", false);
     }
 
     #[test]
