@@ -14,6 +14,7 @@ pub mod contract;
 pub mod embedded;
 mod error;
 pub mod etcd;
+pub mod face;
 mod key;
 mod lease;
 mod range;

@@ -15,17 +15,24 @@ pub(crate) use answers::{
 };
 pub(crate) use keys::{decode_event, decode_range, encode_event, encode_range};
 pub(crate) use refusal::Refusal;
-pub(crate) use requests::{decode_delete, decode_put, decode_range_request, decode_txn, encode_txn};
-pub(crate) use requests::{encode_range_request, selection};
+pub(crate) use requests::{
+    decode_delete, decode_put, decode_range_request, decode_txn, encode_range_request, encode_txn,
+};
 
 /// `etcdserverpb`: the services and their messages.
-#[expect(unreachable_pub, unused_qualifications, clippy::allow_attributes, reason = "generated")]
+#[expect(
+    unreachable_pub,
+    unnameable_types,
+    unused_qualifications,
+    clippy::allow_attributes,
+    reason = "generated"
+)]
 pub(crate) mod rpc {
     tonic::include_proto!("etcdserverpb");
 }
 
 /// `mvccpb`: keys and events. The stubs of [`rpc`] look for it here.
-#[expect(unreachable_pub, reason = "generated")]
+#[expect(unreachable_pub, unnameable_types, reason = "generated")]
 pub(crate) mod mvccpb {
     tonic::include_proto!("mvccpb");
 }

@@ -13,13 +13,13 @@ use tempfile::TempDir;
 
 /// Which etcd: Debian's, without trustworthy progress; or the one built beside the tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Release {
+pub(crate) enum Release {
     V34,
     V36,
 }
 
 /// A cluster of members in a directory of its own.
-pub struct Cluster {
+pub(crate) struct Cluster {
     members: Vec<Member>,
     scheme: &'static str,
     _directory: TempDir,
@@ -34,7 +34,7 @@ struct Member {
 }
 
 impl Release {
-    pub fn program(self) -> PathBuf {
+    pub(crate) fn program(self) -> PathBuf {
         let path = match self {
             Release::V34 => PathBuf::from("/usr/bin/etcd"),
             Release::V36 => {
@@ -52,14 +52,14 @@ impl Release {
 
 impl Cluster {
     /// Starts `count` members and waits until they answer.
-    pub async fn start(release: Release, count: usize) -> Self {
+    pub(crate) async fn start(release: Release, count: usize) -> Self {
         let cluster = Self::launch(release, count, "http", &[]);
         cluster.wait().await;
         cluster
     }
 
     /// Starts `count` members with more arguments. Nothing is waited for.
-    pub fn launch(release: Release, count: usize, scheme: &'static str, more: &[String]) -> Self {
+    pub(crate) fn launch(release: Release, count: usize, scheme: &'static str, more: &[String]) -> Self {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let ports = free_ports(2 * count);
         let url = |port: u16| format!("http://127.0.0.1:{port}");
@@ -93,7 +93,7 @@ impl Cluster {
         Cluster { members, scheme, _directory: directory }
     }
 
-    pub fn endpoints(&self) -> Vec<String> {
+    pub(crate) fn endpoints(&self) -> Vec<String> {
         self.members
             .iter()
             .map(|member| format!("{}://127.0.0.1:{}", self.scheme, member.client_port))
@@ -101,11 +101,11 @@ impl Cluster {
     }
 
     /// A store on all members.
-    pub fn store(&self) -> Etcd {
+    pub(crate) fn store(&self) -> Etcd {
         Etcd::new(&EtcdConfig::new(self.endpoints())).unwrap()
     }
 
-    pub async fn wait(&self) {
+    pub(crate) async fn wait(&self) {
         let store = self.store();
         for _ in 0..100 {
             if store.current_revision().await.is_ok() {
@@ -118,20 +118,20 @@ impl Cluster {
     }
 
     /// Ends a member as a power cut would.
-    pub fn kill(&mut self, member: usize) {
+    pub(crate) fn kill(&mut self, member: usize) {
         self.members[member].kill();
     }
 
-    pub fn restart(&mut self, member: usize) {
+    pub(crate) fn restart(&mut self, member: usize) {
         self.members[member].start();
     }
 
     /// The process of a member.
-    pub fn pid(&self, member: usize) -> u32 {
+    pub(crate) fn pid(&self, member: usize) -> u32 {
         self.members[member].process.as_ref().expect("the member runs").id()
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.members.len()
     }
 }
@@ -160,7 +160,7 @@ impl Drop for Member {
 }
 
 /// Ports that nobody listens on now.
-pub fn free_ports(count: usize) -> Vec<u16> {
+pub(crate) fn free_ports(count: usize) -> Vec<u16> {
     let listeners: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect()
 }

@@ -4,3 +4,5 @@
 
 mod cluster;
 mod contract;
+mod faces;
+mod trouble;
