@@ -1,6 +1,7 @@
 //! Where the face listens: a unix socket that only its owner may open, or a port of this machine. A port that others
 //! can reach is refused unless they have to show a certificate: whoever can write to the store owns the cluster.
 
+use super::authority::Hostless;
 use std::{
     fmt, io,
     net::SocketAddr,
@@ -8,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tokio::net::{TcpListener, UnixListener};
-use tokio_stream::wrappers::UnixListenerStream;
+use tokio_stream::{StreamExt, wrappers::UnixListenerStream};
 use tonic::transport::{
     Certificate, Identity, ServerTlsConfig,
     server::{Router, TcpIncoming},
@@ -117,7 +118,8 @@ impl Bound {
     ) -> Result<(), tonic::transport::Error> {
         match self {
             Bound::Unix(listener, path) => {
-                let incoming = UnixListenerStream::new(listener);
+                let incoming =
+                    UnixListenerStream::new(listener).map(|connection| connection.map(Hostless::new));
                 let served = router.serve_with_incoming_shutdown(incoming, stopped).await;
                 // Somebody may have taken it away already; the next to listen there would remove it too.
                 std::fs::remove_file(path).unwrap_or_default();
@@ -125,6 +127,7 @@ impl Bound {
             }
             Bound::Tcp(listener, _) => {
                 let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+                let incoming = incoming.map(|connection| connection.map(Hostless::new));
                 router.serve_with_incoming_shutdown(incoming, stopped).await
             }
         }

@@ -6,6 +6,7 @@
 //! encodes what it answers; errors leave with etcd's codes and texts. It speaks as a cluster of one member that
 //! leads itself.
 
+mod authority;
 mod cluster;
 mod kv;
 mod lease;

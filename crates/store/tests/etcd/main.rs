@@ -4,5 +4,6 @@
 
 mod cluster;
 mod contract;
+mod etcdctl;
 mod faces;
 mod trouble;

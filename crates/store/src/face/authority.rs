@@ -1,0 +1,298 @@
+//! Clients that name no host. Older gRPC libraries in Go, `etcdctl` 3.4's among them, put a socket's path or a whole
+//! URL where HTTP/2 wants the host (`:authority`), and our HTTP library refuses the request. Nobody needs the host
+//! here, so it is taken out before the library sees it.
+//!
+//! It is taken out by another name: the reference to the name `:authority` in a header block is made one to
+//! `user-agent`. Both stand in HPACK's static table and are equally long, so sizes and tables stay as the client
+//! believes them to be. An ordinary header may not come before one that begins with a colon; Go's clients send
+//! `:authority` as the last of those. Clients that do not are none of these and are left alone.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tonic::transport::server::Connected;
+
+/// The client's first words in HTTP/2.
+const PREFACE: usize = 24;
+const FRAME_HEADER: usize = 9;
+const HEADERS: u8 = 1;
+const PADDED: u8 = 0x08;
+const PRIORITY: u8 = 0x20;
+/// A header to be remembered whose name is `:authority`, the first of HPACK's static table…
+const AUTHORITY: u8 = 0x41;
+/// …and one whose name is `user-agent`, the 58th.
+const USER_AGENT: u8 = 0x40 | 58;
+/// `:method`, `:path`, `:scheme`: in the static table after `:authority`.
+const PSEUDO: std::ops::RangeInclusive<u64> = 2..=7;
+/// Read from the connection at once.
+const CHUNK: usize = 16 << 10;
+
+/// A connection whose requests name no host.
+pub(super) struct Hostless<C> {
+    connection: C,
+    mender: Mender,
+    chunk: Box<[u8; CHUNK]>,
+    /// Mended bytes, and how many of them have been read.
+    mended: Vec<u8>,
+    read: usize,
+}
+
+impl<C> Hostless<C> {
+    pub(super) fn new(connection: C) -> Self {
+        let (mender, chunk, mended) = (Mender::default(), Box::new([0; CHUNK]), Vec::new());
+        Hostless { connection, mender, chunk, mended, read: 0 }
+    }
+}
+
+impl<C: AsyncRead + Unpin> AsyncRead for Hostless<C> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        while this.read == this.mended.len() {
+            let mut chunk = ReadBuf::new(&mut this.chunk[..]);
+            ready!(Pin::new(&mut this.connection).poll_read(context, &mut chunk))?;
+            if chunk.filled().is_empty() {
+                return Poll::Ready(Ok(())); // the client hung up; half a frame helps nobody
+            }
+            this.mended.clear();
+            this.read = 0;
+            this.mender.feed(chunk.filled(), &mut this.mended);
+        }
+        let count = buffer.remaining().min(this.mended.len() - this.read);
+        buffer.put_slice(&this.mended[this.read..this.read + count]);
+        this.read += count;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<C: AsyncWrite + Unpin> AsyncWrite for Hostless<C> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.connection).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.connection).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.connection).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.connection).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.connection.is_write_vectored()
+    }
+}
+
+impl<C: Connected> Connected for Hostless<C> {
+    type ConnectInfo = C::ConnectInfo;
+
+    fn connect_info(&self) -> Self::ConnectInfo {
+        self.connection.connect_info()
+    }
+}
+
+/// Follows the frames of a connection and mends their headers.
+#[derive(Default)]
+struct Mender {
+    /// How much of the preface has passed.
+    preface: usize,
+    /// A frame that has not come whole: its header, and all of it where it holds headers.
+    frame: Vec<u8>,
+    /// How much is left of a frame that is let pass.
+    passing: usize,
+    client: Client,
+}
+
+/// What kind of client this is; its first request shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Client {
+    #[default]
+    Unknown,
+    /// Sends `:authority` last of those with a colon.
+    Mended,
+    LeftAlone,
+}
+
+impl Mender {
+    fn feed(&mut self, mut input: &[u8], output: &mut Vec<u8>) {
+        let preface = input.len().min(PREFACE - self.preface);
+        self.preface += preface;
+        output.extend_from_slice(&input[..preface]);
+        input = &input[preface..];
+        while !input.is_empty() {
+            if self.client == Client::LeftAlone && self.frame.is_empty() {
+                return output.extend_from_slice(input);
+            }
+            let taken = if self.passing > 0 { self.pass(input, output) } else { self.gather(input, output) };
+            input = &input[taken..];
+        }
+    }
+
+    fn pass(&mut self, input: &[u8], output: &mut Vec<u8>) -> usize {
+        let taken = self.passing.min(input.len());
+        output.extend_from_slice(&input[..taken]);
+        self.passing -= taken;
+        taken
+    }
+
+    fn gather(&mut self, input: &[u8], output: &mut Vec<u8>) -> usize {
+        let wanted = match self.frame.first_chunk::<FRAME_HEADER>() {
+            None => FRAME_HEADER,
+            Some(header) => FRAME_HEADER + length(header),
+        };
+        let taken = (wanted - self.frame.len()).min(input.len());
+        self.frame.extend_from_slice(&input[..taken]);
+        let Some(header) = self.frame.first_chunk::<FRAME_HEADER>().copied() else { return taken };
+        if header[3] != HEADERS {
+            self.passing = length(&header);
+            output.append(&mut self.frame);
+        } else if self.frame.len() == FRAME_HEADER + length(&header) {
+            self.mend(header[4]);
+            output.append(&mut self.frame);
+        }
+        taken
+    }
+
+    fn mend(&mut self, flags: u8) {
+        let skipped = usize::from(flags & PADDED != 0) + if flags & PRIORITY != 0 { 5 } else { 0 };
+        let start = (FRAME_HEADER + skipped).min(self.frame.len());
+        let block = &mut self.frame[start..];
+        let found = authority(block);
+        if self.client == Client::Unknown {
+            self.client = if found.is_some() { Client::Mended } else { Client::LeftAlone };
+        }
+        if let (Client::Mended, Some(position)) = (self.client, found) {
+            block[position] = USER_AGENT;
+        }
+    }
+}
+
+fn length(header: &[u8; FRAME_HEADER]) -> usize {
+    usize::from(header[0]) << 16 | usize::from(header[1]) << 8 | usize::from(header[2])
+}
+
+/// Where a header block names `:authority`, if no header with a colon comes after it.
+fn authority(block: &[u8]) -> Option<usize> {
+    let mut found = None;
+    let mut rest = block;
+    while let Some(first) = rest.first().copied() {
+        let position = block.len() - rest.len();
+        if first == AUTHORITY {
+            found = Some(position);
+        }
+        let (bits, is_indexed, is_field) = match first {
+            0x80.. => (7, true, true),
+            0x40.. => (6, false, true),
+            0x20.. => (5, true, false), // a new size of the table
+            _ => (4, false, true),
+        };
+        let Some(index) = integer(&mut rest, bits) else { break };
+        if is_field && PSEUDO.contains(&index) {
+            found = None;
+        }
+        // The end may be in a frame to come; what was found so far stands.
+        if !is_indexed && (index == 0 && string(&mut rest).is_none() || string(&mut rest).is_none()) {
+            break;
+        }
+    }
+    found
+}
+
+/// Reads an integer that begins in the last `bits` of a byte.
+fn integer(rest: &mut &[u8], bits: u32) -> Option<u64> {
+    let (first, mut tail) = rest.split_first()?;
+    let most = (1_u64 << bits) - 1;
+    let mut value = u64::from(*first) & most;
+    if value == most {
+        for shift in (0..28).step_by(7) {
+            let (next, after) = tail.split_first()?;
+            tail = after;
+            value += u64::from(next & 0x7f) << shift;
+            if next & 0x80 == 0 {
+                *rest = tail;
+                return Some(value);
+            }
+        }
+        return None;
+    }
+    *rest = tail;
+    Some(value)
+}
+
+/// Skips a string; what it says does not matter.
+fn string(rest: &mut &[u8]) -> Option<()> {
+    let length = usize::try_from(integer(rest, 7)?).ok()?;
+    *rest = rest.get(length..)?;
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `:method POST`, `:scheme http`, `:path /a`, `:authority x/y`, `content-type g`: as Go sends them.
+    const GO: &[u8] = b"\x83\x86\x44\x02/a\x41\x03x/y\x5f\x01g";
+    /// The same with `:path` last: as our own HTTP library sends them.
+    const OURS: &[u8] = b"\x83\x86\x41\x03x/y\x44\x02/a\x5f\x01g";
+
+    fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
+        let length = u8::try_from(payload.len()).unwrap();
+        [&[0, 0, length, kind, flags, 0, 0, 0, 1][..], payload].concat()
+    }
+
+    fn connection(frames: &[Vec<u8>]) -> Vec<u8> {
+        [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frames.concat()].concat()
+    }
+
+    fn check(frames: &[Vec<u8>], expected: &[Vec<u8>]) {
+        for step in [1, 2, 7, 1000] {
+            let (mut mender, mut output) = (Mender::default(), Vec::new());
+            connection(frames).chunks(step).for_each(|chunk| mender.feed(chunk, &mut output));
+            assert_eq!(output, connection(expected), "{step} bytes at a time");
+        }
+    }
+
+    #[test]
+    fn a_client_that_sends_the_host_last_is_mended() {
+        let mended = GO.iter().map(|byte| if *byte == AUTHORITY { USER_AGENT } else { *byte });
+        let mended: Vec<u8> = mended.collect();
+        let (settings, data) = (frame(4, 0, b"\x41\x41\x41\x41\x41\x41"), frame(0, 1, b"\x41data\x41"));
+        check(
+            &[settings.clone(), frame(HEADERS, 4, GO), data.clone(), frame(HEADERS, 4, b"\x83\x86\xbe\xbf")],
+            &[settings, frame(HEADERS, 4, &mended), data, frame(HEADERS, 4, b"\x83\x86\xbe\xbf")],
+        );
+        let padded =
+            |block: &[u8]| frame(HEADERS, 4 | PADDED | PRIORITY, &[b"\x01\0\0\0\0\0", block, b"\0"].concat());
+        check(&[padded(GO)], &[padded(&mended)]);
+    }
+
+    #[test]
+    fn a_client_that_does_not_is_left_alone() {
+        let frames = [frame(HEADERS, 4, OURS), frame(HEADERS, 4, GO), frame(0, 1, b"\x41")];
+        check(&frames, &frames);
+    }
+
+    #[test]
+    fn nonsense_passes_as_it_is() {
+        let frames = [frame(HEADERS, 4, b"\x7f\xff\xff\xff\xff\xff"), frame(HEADERS, 4, b"\x40")];
+        check(&frames, &frames);
+    }
+}
