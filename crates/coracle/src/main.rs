@@ -4,6 +4,7 @@
 //! the process ends.
 
 mod decode;
+mod server;
 
 use std::process::ExitCode;
 
@@ -21,12 +22,18 @@ struct CommandLine {
 enum Command {
     /// Show a Kubernetes object in another form
     Decode(decode::Decode),
+    /// Run a cluster in one process
+    Server(server::Server),
 }
 
 fn main() -> ExitCode {
-    let result = match CommandLine::parse().command {
-        Command::Decode(command) => decode::run(&command),
-    };
+    match CommandLine::parse().command {
+        Command::Decode(command) => exit_code(decode::run(&command)),
+        Command::Server(command) => exit_code(server::run(&command)),
+    }
+}
+
+fn exit_code<E: std::fmt::Display>(result: Result<(), E>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -1,11 +1,15 @@
 //! JSON: the form in which objects are kept, cached and mostly sent.
 
 mod decode;
+mod literal;
 mod scan;
+mod typed_write;
 mod write;
 
 pub use decode::{DecodeError, Decoded, MAX_TREE_DEPTH, decode};
+pub use literal::parse_literal;
 pub use scan::{MAX_DEPTH, SyntaxError};
+pub use typed_write::write_typed;
 pub use write::{write, write_pretty, write_string};
 
 use crate::Value;

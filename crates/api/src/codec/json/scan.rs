@@ -67,6 +67,14 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// As [`Scanner::value`], with the text that the token is made of.
+    pub(super) fn value_as_written(&mut self) -> Result<(Token<'a>, &'a [u8]), SyntaxError> {
+        self.peek();
+        let start = self.at;
+        let token = self.value()?;
+        Ok((token, &self.text[start..self.at]))
+    }
+
     /// After an opened `[` or a value in it: is there another element?
     pub(super) fn next_element(&mut self, first: bool) -> Result<bool, SyntaxError> {
         match self.peek() {

@@ -1,0 +1,136 @@
+//! JSON in upstream's order: kind and apiVersion first, then the fields as its structs declare them.
+//!
+//! Upstream's structs follow their protobuf numbers, so the catalogue's wires are that order. What a type does not know
+//! comes last, by name.
+
+use super::write::{write, write_string};
+use crate::catalog::{Node, Shape, Span, Struct, WireTo};
+use crate::{Map, Value};
+
+/// Appends `value` as compact JSON, the members of structs in upstream's order.
+pub fn write_typed(value: &Value, node: Node<'_>, out: &mut Vec<u8>) {
+    match (node.shape, value) {
+        (Shape::Struct(id), Value::Object(map)) => write_struct(map, node.page.struct_of(id), out),
+        (Shape::List(_), Value::Array(items)) => {
+            let item = node.item().expect("a list has items");
+            out.push(b'[');
+            for (place, element) in items.iter().enumerate() {
+                if place > 0 {
+                    out.push(b',');
+                }
+                write_typed(element, item, out);
+            }
+            out.push(b']');
+        }
+        (Shape::Map(_), Value::Object(map)) => {
+            let item = node.item().expect("a map has values");
+            out.push(b'{');
+            for (place, (name, element)) in map.iter().enumerate() {
+                if place > 0 {
+                    out.push(b',');
+                }
+                write_string(name, out);
+                out.push(b':');
+                write_typed(element, item, out);
+            }
+            out.push(b'}');
+        }
+        _ => write(value, out),
+    }
+}
+
+fn write_struct(map: &Map, of: Struct<'_>, out: &mut Vec<u8>) {
+    let mut writer = Members { map, of, out, first: true, written: 0 };
+    writer.out.push(b'{');
+    for name in ["kind", "apiVersion"] {
+        if let Some(place) = of.position(name)
+            && of.tag(name).is_empty()
+        {
+            writer.member(place);
+        }
+    }
+    writer.wires(of.wires());
+    if writer.written < map.len() {
+        writer.rest();
+    }
+    writer.out.push(b'}');
+}
+
+struct Members<'a, 'p> {
+    map: &'a Map,
+    of: Struct<'p>,
+    out: &'a mut Vec<u8>,
+    first: bool,
+    written: usize,
+}
+
+impl Members<'_, '_> {
+    fn wires(&mut self, wires: Span) {
+        for wire in wires.of(&self.of.page.wires) {
+            match wire.to {
+                WireTo::Inline(below) => self.wires(below),
+                WireTo::Field(place) => self.member(usize::from(place)),
+            }
+        }
+    }
+
+    fn member(&mut self, place: usize) {
+        let field = self.of.at(place);
+        if let Some(value) = self.map.get(field.name()) {
+            self.name(field.name());
+            write_typed(value, field.node(), self.out);
+            self.written += 1;
+        }
+    }
+
+    fn name(&mut self, name: &str) {
+        if !self.first {
+            self.out.push(b',');
+        }
+        self.first = false;
+        write_string(name, self.out);
+        self.out.push(b':');
+    }
+
+    /// Members without a wire: of types that have no protobuf form, and of open structs.
+    fn rest(&mut self) {
+        let map = self.map;
+        for (name, value) in map.iter() {
+            let field = self.of.field(name);
+            let written = match field {
+                Some(_) => !self.of.tag(name).is_empty() || matches!(name, "kind" | "apiVersion"),
+                None => false,
+            };
+            if written {
+                continue;
+            }
+            self.name(name);
+            match field {
+                Some(field) => write_typed(value, field.node(), self.out),
+                None => write(value, self.out),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::BUILTIN;
+    use crate::codec::json;
+
+    #[test]
+    fn members_come_in_upstreams_order() {
+        let text = br#"{"apiVersion":"v1","kind":"Pod","metadata":{"creationTimestamp":null,"labels":{"b":"","a":""},
+            "name":"x","namespace":"n","uid":"u"},"spec":{"containers":[{"image":"i","name":"c","resources":{}}],
+            "volumes":[{"emptyDir":{},"name":"v"}]}}"#;
+        let of = BUILTIN.root(BUILTIN.kind_of("v1", "Pod").unwrap());
+        let value = json::decode(text, Some(of.node())).unwrap().value;
+        let mut out = Vec::new();
+        write_typed(&value, of.node(), &mut out);
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x","namespace":"n","uid":"u","creationTimestamp":null,"labels":{"a":"","b":""}},"spec":{"volumes":[{"name":"v","emptyDir":{}}],"containers":[{"name":"c","image":"i","resources":{}}]}}"#
+        );
+    }
+}

@@ -1,0 +1,124 @@
+//! Answers: what the road came to, as an HTTP response.
+
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use coracle_api::Value;
+use coracle_api::catalog::BUILTIN;
+use coracle_api::codec::media_type::MediaType;
+use coracle_api::codec::{any, json, protobuf, yaml};
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+
+use crate::ApiError;
+use crate::cache::Entry;
+use crate::registry::{List, Scope};
+
+pub type Body = UnsyncBoxBody<Bytes, Infallible>;
+pub type Answer = Response<Body>;
+
+pub fn bytes(status: StatusCode, content_type: &str, content: impl Into<Bytes>) -> Answer {
+    let mut response = Response::new(Full::new(content.into()).boxed_unsync());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    if let Ok(value) = HeaderValue::from_str(content_type) {
+        headers.insert(header::CONTENT_TYPE, value);
+    }
+    response
+}
+
+pub fn text(status: StatusCode, content: &str) -> Answer {
+    bytes(status, "text/plain; charset=utf-8", content.to_string())
+}
+
+/// A tree in the form the client accepts.
+pub fn value(status: StatusCode, value: &Value, media_type: MediaType) -> Answer {
+    match media_type {
+        MediaType::Yaml => bytes(status, media_type.as_str(), yaml::print(value)),
+        MediaType::Protobuf => match any::encode(value, MediaType::Protobuf, &BUILTIN) {
+            Ok(encoded) => bytes(status, media_type.as_str(), encoded),
+            // Kinds without a protobuf form are sent as JSON to everybody.
+            Err(_) => self::value(status, value, MediaType::Json),
+        },
+        MediaType::Json => {
+            let mut out = Vec::with_capacity(512);
+            let kind =
+                value.as_object().and_then(|map| BUILTIN.kind_of(map.str("apiVersion")?, map.str("kind")?));
+            match kind {
+                Some(kind) => json::write_typed(value, BUILTIN.root(kind).node(), &mut out),
+                None => json::write(value, &mut out),
+            }
+            out.push(b'\n');
+            bytes(status, media_type.as_str(), out)
+        }
+    }
+}
+
+pub fn error(error: &ApiError, media_type: MediaType) -> Answer {
+    let mut answer = value(error.code, &error.to_status(), media_type);
+    if let Some(seconds) = error.retry_after {
+        answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    answer
+}
+
+/// One object.
+pub fn entry(status: StatusCode, entry: &Entry, scope: &Scope<'_>, media_type: MediaType) -> Answer {
+    let mut out = Vec::with_capacity(entry.bytes().len() + 48);
+    match media_type {
+        MediaType::Json => {
+            entry.write(&mut out);
+            out.push(b'\n');
+        }
+        MediaType::Yaml => out = yaml::print(&entry.value(scope.of)).into_bytes(),
+        MediaType::Protobuf => match protobuf::encode(&entry.value(scope.of), scope.of) {
+            Ok(encoded) => out = encoded,
+            Err(bad) => return error(&ApiError::internal(bad.to_string()), MediaType::Json),
+        },
+    }
+    bytes(status, media_type.as_str(), out)
+}
+
+/// A list of objects, whose members do not repeat their kind.
+pub fn list(list: &List, scope: &Scope<'_>, media_type: MediaType) -> Answer {
+    if media_type != MediaType::Json {
+        let tree = json::parse(&list_json(list, scope)).expect("this server wrote it");
+        return value(StatusCode::OK, &tree, media_type);
+    }
+    bytes(StatusCode::OK, media_type.as_str(), list_json(list, scope))
+}
+
+fn list_json(list: &List, scope: &Scope<'_>) -> Vec<u8> {
+    let size: usize = list.entries.iter().map(|entry| entry.bytes().len() + 48).sum();
+    let mut out = Vec::with_capacity(size + 256);
+    let head = format!(
+        "{{\"kind\":\"{}List\",\"apiVersion\":\"{}\",\"metadata\":{{\"resourceVersion\":\"{}\"",
+        scope.kind.name,
+        scope.kind.api_version(),
+        list.revision
+    );
+    out.extend_from_slice(head.as_bytes());
+    if !list.continue_token.is_empty() {
+        out.extend_from_slice(format!(",\"continue\":\"{}\"", list.continue_token).as_bytes());
+    }
+    if let Some(remaining) = list.remaining {
+        out.extend_from_slice(format!(",\"remainingItemCount\":{remaining}").as_bytes());
+    }
+    out.extend_from_slice(b"},\"items\":[");
+    let own = format!("\"kind\":\"{}\",\"apiVersion\":\"{}\",", scope.kind.name, scope.kind.api_version());
+    for (place, entry) in list.entries.iter().enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        let start = out.len();
+        entry.write(&mut out);
+        // The list says what its items are.
+        if out[start + 1..].starts_with(own.as_bytes()) {
+            out.drain(start + 1..start + 1 + own.len());
+        }
+    }
+    out.extend_from_slice(b"]}\n");
+    out
+}

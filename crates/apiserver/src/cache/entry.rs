@@ -1,0 +1,164 @@
+//! One object version, as readers share it.
+//!
+//! The bytes are the object's JSON in its storage version, without `resourceVersion`: the store keeps the same bytes, and
+//! the revision is known only after they are written. `hole` is where it belongs; readers write the bytes before it,
+//! the revision, and the bytes behind it.
+
+use bytes::Bytes;
+use coracle_api::catalog::{Compared, Resource, Struct};
+use coracle_api::codec::{any, canonical, json};
+use coracle_api::selector::{FieldSelector, LabelSelector, Lookup};
+use coracle_api::{Text, Value};
+use coracle_store::Revision;
+
+/// A version of an object.
+#[derive(Debug)]
+pub struct Entry {
+    /// `namespace/name`, or the name of a cluster-wide object: its key below the resource's prefix.
+    pub key: Text,
+    pub revision: Revision,
+    bytes: Bytes,
+    hole: usize,
+    labels: Box<[(Text, Text)]>,
+    /// Values of the resource's selectable fields, in their order.
+    fields: Box<[Text]>,
+}
+
+/// Why stored bytes are no object of the resource.
+#[derive(Debug, thiserror::Error)]
+#[error("{key}: {reason}")]
+pub struct BadEntry {
+    pub key: String,
+    pub reason: String,
+}
+
+impl Entry {
+    /// An object as it is about to be written: its bytes, still without a revision.
+    pub fn encode(value: &Value, of: Struct<'_>) -> Bytes {
+        let mut out = Vec::with_capacity(1024);
+        json::write_typed(value, of.node(), &mut out);
+        // Exact size: what is kept for long should not keep the encoder's slack.
+        Bytes::copy_from_slice(&out)
+    }
+
+    /// A version that the store holds. Bytes in another form than ours (an adopted etcd) are brought into it.
+    pub fn stored(
+        key: &str,
+        bytes: &Bytes,
+        revision: Revision,
+        resource: &Resource,
+        of: Struct<'_>,
+    ) -> Result<Entry, BadEntry> {
+        let bad = |reason: String| BadEntry { key: key.to_string(), reason };
+        let object = any::decode(bytes, of.page).map_err(|error| bad(error.to_string()))?;
+        let mut value = object.value;
+        canonical::canonicalize(&mut value, of.node());
+        let encoded = Entry::encode(&value, of);
+        let bytes = if encoded == *bytes { bytes.clone() } else { encoded };
+        Ok(Entry::of(key, &value, bytes, revision, resource))
+    }
+
+    fn of(key: &str, value: &Value, bytes: Bytes, revision: Revision, resource: &Resource) -> Entry {
+        let labels = value.meta().labels().map(|map| {
+            map.iter()
+                .filter_map(|(name, value)| Some((Text::new(name), Text::new(value.as_str()?))))
+                .collect()
+        });
+        let fields = resource.selectable.iter().map(|field| match &field.compared {
+            Compared::Never => Text::default(),
+            Compared::Itself => field_text(value, &field.name),
+            Compared::With(other) => field_text(value, other),
+        });
+        let hole = hole(&bytes, value.meta().uid());
+        Entry {
+            key: Text::new(key),
+            revision,
+            hole,
+            bytes,
+            labels: labels.unwrap_or_default(),
+            fields: fields.collect(),
+        }
+    }
+
+    /// The same object at another revision: what a delete shows last.
+    pub fn at(&self, revision: Revision) -> Entry {
+        Entry {
+            key: self.key.clone(),
+            revision,
+            bytes: self.bytes.clone(),
+            hole: self.hole,
+            labels: self.labels.clone(),
+            fields: self.fields.clone(),
+        }
+    }
+
+    /// The stored bytes: JSON without `resourceVersion`.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// Appends the object's JSON.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes[..self.hole]);
+        out.extend_from_slice(b",\"resourceVersion\":\"");
+        out.extend_from_slice(self.revision.to_string().as_bytes());
+        out.push(b'"');
+        out.extend_from_slice(&self.bytes[self.hole..]);
+    }
+
+    /// The object as a tree, with its resourceVersion.
+    pub fn value(&self, of: Struct<'_>) -> Value {
+        let mut text = Vec::with_capacity(self.bytes.len() + 40);
+        self.write(&mut text);
+        let decoded = json::decode(&text, Some(of.node()));
+        decoded.expect("the cache holds what this server encoded").value
+    }
+
+    pub fn matches(&self, labels: &LabelSelector, fields: &FieldSelector, resource: &Resource) -> bool {
+        (labels.is_everything() || labels.matches(self))
+            && (fields.is_everything() || fields.matches(&Fields { entry: self, resource }))
+    }
+
+    pub fn namespace(&self) -> &str {
+        self.key.split_once('/').map_or("", |(namespace, _)| namespace)
+    }
+}
+
+impl Lookup for Entry {
+    fn lookup(&self, key: &str) -> Option<&str> {
+        self.labels.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+}
+
+/// The selectable fields of an entry by name.
+struct Fields<'a> {
+    entry: &'a Entry,
+    resource: &'a Resource,
+}
+
+impl Lookup for Fields<'_> {
+    fn lookup(&self, name: &str) -> Option<&str> {
+        let place = self.resource.selectable.iter().position(|field| field.name == name)?;
+        self.entry.fields.get(place).map(Text::as_str)
+    }
+}
+
+/// A field's value as selectors compare it.
+fn field_text(value: &Value, path: &str) -> Text {
+    let parts: Vec<&str> = path.split('.').collect();
+    match value.at(&parts) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Bool(flag)) => Text::new(if *flag { "true" } else { "false" }),
+        Some(Value::Int(number)) => Text::new(number.to_string()),
+        // A flag that is off is not written.
+        _ if path == "spec.hostNetwork" || path == "spec.unschedulable" => Text::const_new("false"),
+        _ => Text::default(),
+    }
+}
+
+/// Behind the object's own uid, which every stored object has.
+fn hole(bytes: &[u8], uid: &str) -> usize {
+    let wanted = format!("\"uid\":\"{uid}\"");
+    let found = bytes.windows(wanted.len()).position(|window| window == wanted.as_bytes());
+    found.expect("a stored object has a uid") + wanted.len()
+}

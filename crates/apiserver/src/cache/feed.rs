@@ -1,0 +1,179 @@
+//! From the store into the caches: one watch over everything, applied in order.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coracle_api::Text;
+use coracle_api::catalog::BUILTIN;
+use coracle_store::{
+    EventKind, KeyRange, RangeRequest, Revision, Store, StoreError, WatchItem, WatchRequest,
+};
+use imbl::OrdMap;
+use tokio::sync::watch;
+use tracing::{error, warn};
+
+use super::{Cache, Entry};
+
+/// Where objects are in the store.
+pub const ROOT: &str = "/registry/";
+
+/// How long the feed waits before it tries a failed store again.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// How often the feed forgets what has left the store's window.
+const FORGET_EVERY: usize = 1000;
+
+/// Every cache, and how far they have come.
+pub struct Caches {
+    by_prefix: BTreeMap<Text, Arc<Cache>>,
+    applied: watch::Sender<Revision>,
+}
+
+/// Why the caches cannot be filled.
+#[derive(Debug, thiserror::Error)]
+pub enum FeedError {
+    #[error("the store cannot be read")]
+    Store(#[from] StoreError),
+}
+
+impl Caches {
+    /// Empty caches for every built-in resource that is kept. Resources that share storage share a cache.
+    pub fn new() -> Caches {
+        let mut by_prefix: BTreeMap<Text, Arc<Cache>> = BTreeMap::new();
+        for resource in crate::registry::served() {
+            if let Some(storage) = &resource.storage {
+                by_prefix.insert(storage.prefix.clone(), Arc::new(Cache::new(&BUILTIN, resource)));
+            }
+        }
+        Caches { by_prefix, applied: watch::Sender::new(Revision::ZERO) }
+    }
+
+    pub fn get(&self, prefix: &str) -> Option<&Arc<Cache>> {
+        self.by_prefix.get(prefix)
+    }
+
+    /// Resolves when everything up to `revision` has been applied.
+    pub async fn reached(&self, revision: Revision) {
+        let mut applied = self.applied.subscribe();
+        // The sender lives as long as `self`.
+        drop(applied.wait_for(|at| *at >= revision).await);
+    }
+
+    pub fn applied(&self) -> Revision {
+        *self.applied.borrow()
+    }
+
+    /// Fills the caches: everything at the oldest revision the store keeps, then every change since, so that watchers
+    /// resume across a restart. Returns what is to be followed.
+    pub async fn fill(&self, store: &dyn Store) -> Result<Revision, FeedError> {
+        let status = store.status().await?;
+        let from = status.compacted.max(Revision::FIRST).min(status.revision.max(Revision::FIRST));
+        let everything = || RangeRequest::new(KeyRange::prefix(ROOT.as_bytes().to_vec()));
+        let (at, kvs) = match store.range(everything().at(from)).await {
+            Ok(answer) => (from, answer.kvs),
+            // Compacted meanwhile: what there is now, then.
+            Err(StoreError::Compacted { .. } | StoreError::FutureRevision { .. }) => {
+                let answer = store.range(everything()).await?;
+                (answer.revision, answer.kvs)
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut contents: BTreeMap<&str, OrdMap<Text, Arc<Entry>>> = BTreeMap::new();
+        for kv in &kvs {
+            let Some((cache, key)) = self.place(&kv.key) else { continue };
+            match Entry::stored(key, &kv.value, kv.mod_revision, cache.resource, cache.root()) {
+                Ok(entry) => {
+                    let prefix = cache.resource.storage.as_ref().expect("kept").prefix.as_str();
+                    contents.entry(prefix).or_default().insert(Text::new(key), Arc::new(entry));
+                }
+                Err(bad) => error!(%bad, "a stored object cannot be read and is left out"),
+            }
+        }
+        for (prefix, cache) in &self.by_prefix {
+            cache.load(contents.remove(prefix.as_str()).unwrap_or_default(), at);
+        }
+        self.applied.send_replace(at);
+        Ok(at)
+    }
+
+    /// Follows the store for ever; ends only with an error that fill must mend (history lost).
+    pub async fn follow(&self, store: &dyn Store, mut at: Revision) -> FeedError {
+        let mut since_forgetting = 0;
+        loop {
+            let request = WatchRequest::new(KeyRange::prefix(ROOT.as_bytes().to_vec())).from(at.next());
+            let mut changes = match store.watch(request).await {
+                Ok(changes) => changes,
+                Err(lost @ StoreError::Compacted { .. }) => return FeedError::Store(lost),
+                Err(error) => {
+                    warn!(%error, "the store cannot be watched, trying again");
+                    tokio::time::sleep(RETRY).await;
+                    continue;
+                }
+            };
+            loop {
+                match changes.next().await {
+                    Ok(WatchItem::Events(events)) => {
+                        for event in &events {
+                            self.apply(event);
+                            at = at.max(event.kv.mod_revision);
+                        }
+                        self.applied.send_replace(at);
+                        since_forgetting += events.len();
+                    }
+                    Ok(WatchItem::Progress(revision)) => {
+                        at = at.max(revision);
+                        self.applied.send_replace(at);
+                    }
+                    Err(lost @ StoreError::Compacted { .. }) => return FeedError::Store(lost),
+                    Err(error) => {
+                        warn!(%error, "the watch of the store ended, taking it up again");
+                        break;
+                    }
+                }
+                if since_forgetting >= FORGET_EVERY {
+                    since_forgetting = 0;
+                    self.forget(store).await;
+                }
+            }
+        }
+    }
+
+    fn apply(&self, event: &coracle_store::Event) {
+        let Some((cache, key)) = self.place(&event.kv.key) else { return };
+        let revision = event.kv.mod_revision;
+        let new = match event.kind {
+            EventKind::Delete => None,
+            EventKind::Put => {
+                match Entry::stored(key, &event.kv.value, revision, cache.resource, cache.root()) {
+                    Ok(entry) => Some(entry),
+                    Err(bad) => {
+                        error!(%bad, "a stored object cannot be read and is left out");
+                        return;
+                    }
+                }
+            }
+        };
+        cache.apply(key, new, revision);
+    }
+
+    async fn forget(&self, store: &dyn Store) {
+        if let Ok(status) = store.status().await {
+            self.by_prefix.values().for_each(|cache| cache.forget(status.compacted));
+        }
+    }
+
+    /// The cache that a store key belongs to, and the key within it.
+    fn place<'k>(&self, key: &'k [u8]) -> Option<(&Arc<Cache>, &'k str)> {
+        let path = std::str::from_utf8(key).ok()?.strip_prefix(ROOT)?;
+        // Prefixes have one or two parts: `pods`, `services/specs`.
+        let ends = path.match_indices('/').map(|(at, _)| at).take(2).collect::<Vec<_>>();
+        ends.into_iter().rev().find_map(|end| Some((self.by_prefix.get(&path[..end])?, &path[end + 1..])))
+    }
+}
+
+impl Default for Caches {
+    fn default() -> Caches {
+        Caches::new()
+    }
+}

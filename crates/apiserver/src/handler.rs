@@ -1,0 +1,321 @@
+//! The road of one request: path, user, resource, verb, answer.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use coracle_api::Value;
+use coracle_api::catalog::Resource;
+use coracle_api::codec::json;
+use coracle_api::codec::media_type::{self, Endpoint, MediaType};
+use futures_util::stream;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Limited, StreamBody};
+use hyper::body::Frame;
+
+use crate::answer::{self, Answer};
+use crate::authn::User;
+use crate::registry::{self, Deleted, Part, Registry, Scope, WatchStream, Written};
+use crate::request::{DeleteOptions, ListOptions, Query, RequestInfo, Target, WriteOptions};
+use crate::{ApiError, discovery};
+
+/// The largest body of a write.
+const MAX_BODY: usize = 3 * 1024 * 1024;
+
+/// How often a watch that asked for bookmarks gets one.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+
+/// A watch without a timeout of its own ends after this.
+const WATCH_LASTS: Duration = Duration::from_secs(1800);
+
+/// Everything a request needs.
+pub struct Server {
+    pub registry: Registry,
+    /// `host:port`, as discovery tells it to clients.
+    pub address: String,
+}
+
+/// A body of bytes, wherever it comes from.
+pub trait RequestBody: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send {}
+impl<B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send> RequestBody for B {}
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+impl Server {
+    /// Answers a request of an authenticated user. `user` is an error if authentication failed.
+    pub async fn handle<B: RequestBody>(
+        self: &Arc<Self>,
+        request: Request<B>,
+        user: Result<User, ApiError>,
+    ) -> Answer {
+        let (head, body) = request.into_parts();
+        let accept = text_header(&head.headers, header::ACCEPT);
+        let media_type =
+            media_type::negotiate(accept, Endpoint::BuiltIn).map_or(MediaType::Json, |a| a.media_type);
+        let query = Query::parse(head.uri.query().unwrap_or_default());
+        let info = RequestInfo::new(&head.method, head.uri.path(), &query);
+        let result = match user {
+            Err(error) => Err(error),
+            Ok(_) => match &info.target {
+                None => Ok(self.plain(&head.method, &info.path)),
+                Some(target) => self.resource(&head.method, &head.headers, &info, target, &query, body).await,
+            },
+        };
+        result.unwrap_or_else(|error| answer::error(&error, media_type))
+    }
+
+    /// Paths that are not about a resource.
+    fn plain(&self, method: &Method, path: &str) -> Answer {
+        let known = match path {
+            "/healthz" | "/livez" | "/readyz" => Some(answer::text(StatusCode::OK, "ok")),
+            "/version" => Some(answer::value(StatusCode::OK, &version(), MediaType::Json)),
+            _ => discovery::document(path, &self.address)
+                .map(|document| answer::value(StatusCode::OK, &document, MediaType::Json)),
+        };
+        match known {
+            Some(_) if *method != Method::GET && *method != Method::HEAD => {
+                answer::error(&ApiError::method_not_allowed(), MediaType::Json)
+            }
+            Some(answer) => answer,
+            None if is_api_path(path) => answer::error(&ApiError::no_such_resource(), MediaType::Json),
+            None => answer::text(StatusCode::NOT_FOUND, "404 page not found\n"),
+        }
+    }
+
+    async fn resource<B: RequestBody>(
+        self: &Arc<Self>,
+        method: &Method,
+        headers: &HeaderMap,
+        info: &RequestInfo,
+        target: &Target,
+        query: &Query,
+        body: B,
+    ) -> Result<Answer, ApiError> {
+        let resource = find(target)?;
+        let part = part(resource, target)?;
+        let allowed = match part {
+            Part::Main => resource.verbs.iter().any(|verb| verb == info.verb),
+            Part::Status => resource
+                .subresources
+                .iter()
+                .any(|s| s.name == target.subresource && s.verbs.iter().any(|verb| verb == info.verb)),
+        };
+        let shaped = shape_fits(resource, target, info.verb);
+        if !allowed || !shaped || *method == Method::HEAD {
+            return Err(ApiError::method_not_allowed());
+        }
+        let scope = Scope::new(resource, if resource.namespaced { &target.namespace } else { "" });
+        let accepted = media_type::negotiate(text_header(headers, header::ACCEPT), Endpoint::BuiltIn)
+            .map_err(|refused| ApiError::not_acceptable(refused.to_string()))?;
+        let media_type = accepted.media_type;
+        match info.verb {
+            "get" => Ok(answer::entry(
+                StatusCode::OK,
+                &*self.registry.get(&scope, &target.name)?,
+                &scope,
+                media_type,
+            )),
+            "list" => {
+                let list = self.registry.list(&scope, &ListOptions::parse(query)?)?;
+                Ok(answer::list(&list, &scope, media_type))
+            }
+            "watch" => self.watch(&scope, &ListOptions::parse(query)?),
+            "create" => {
+                let options = WriteOptions::parse(query, "CreateOptions", false)?;
+                let body = write_body(headers, body).await?;
+                Ok(written(&self.registry.create(&scope, &body, &options).await?, &scope, media_type))
+            }
+            "update" => {
+                let options = WriteOptions::parse(query, "UpdateOptions", false)?;
+                let body = write_body(headers, body).await?;
+                let result = self.registry.update(&scope, &target.name, part, &body, &options).await?;
+                Ok(written(&result, &scope, media_type))
+            }
+            "delete" => {
+                let options = delete_options(query, headers, body).await?;
+                Ok(deleted(&self.registry.delete(&scope, &target.name, &options).await?, &scope, media_type))
+            }
+            "deletecollection" => {
+                let options = delete_options(query, headers, body).await?;
+                let list =
+                    self.registry.delete_collection(&scope, &ListOptions::parse(query)?, &options).await?;
+                Ok(answer::list(&list, &scope, media_type))
+            }
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+
+    fn watch(self: &Arc<Self>, scope: &Scope<'_>, options: &ListOptions) -> Result<Answer, ApiError> {
+        let content_type = "application/json";
+        let events = match self.registry.watch(scope, options) {
+            Ok(events) => events,
+            // The stream has begun for a client that asks for what is gone: it is told inside.
+            Err(gone) if gone.code == StatusCode::GONE => {
+                let mut line = b"{\"type\":\"ERROR\",\"object\":".to_vec();
+                json::write(&gone.to_status(), &mut line);
+                line.extend_from_slice(b"}\n");
+                return Ok(answer::bytes(StatusCode::OK, content_type, line));
+            }
+            Err(error) => return Err(error),
+        };
+        let ends = tokio::time::Instant::now() + options.timeout.unwrap_or(WATCH_LASTS);
+        let body = StreamBody::new(stream::unfold(events, move |mut events| async move {
+            let chunk = next_chunk(&mut events, ends).await?;
+            Some((Ok::<_, Infallible>(Frame::data(Bytes::from(chunk))), events))
+        }));
+        let mut response = Response::new(body.boxed_unsync());
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        Ok(response)
+    }
+}
+
+/// What a watch sends next; `None`: its time is over.
+async fn next_chunk(events: &mut WatchStream, ends: tokio::time::Instant) -> Option<Vec<u8>> {
+    loop {
+        let bookmark_at = tokio::time::Instant::now() + BOOKMARK_EVERY;
+        {
+            let next = pin!(events.next());
+            tokio::select! {
+                biased;
+                chunk = next => return Some(chunk),
+                () = tokio::time::sleep_until(ends) => return None,
+                () = tokio::time::sleep_until(bookmark_at) => {}
+            }
+        }
+        if let Some(bookmark) = events.bookmark() {
+            return Some(bookmark);
+        }
+    }
+}
+
+fn find(target: &Target) -> Result<&'static Resource, ApiError> {
+    registry::served()
+        .find(|r| r.group == target.group && r.version == target.version && r.plural == target.resource)
+        .ok_or_else(ApiError::no_such_resource)
+}
+
+/// Which part of the object a path is about.
+fn part(resource: &Resource, target: &Target) -> Result<Part, ApiError> {
+    match target.subresource.as_str() {
+        "" => Ok(Part::Main),
+        "status" if resource.subresources.iter().any(|subresource| subresource.name == "status") => {
+            Ok(Part::Status)
+        }
+        _ => Err(ApiError::no_such_resource()),
+    }
+}
+
+/// Whether the path has the parts that the verb needs on this resource.
+fn shape_fits(resource: &Resource, target: &Target, verb: &str) -> bool {
+    let named = !target.name.is_empty();
+    match verb {
+        "create" => !named && (!resource.namespaced || !target.namespace.is_empty()),
+        "get" | "update" | "patch" | "delete" => {
+            named && (!resource.namespaced || !target.namespace.is_empty())
+        }
+        _ => true,
+    }
+}
+
+fn is_api_path(path: &str) -> bool {
+    let mut parts = path.trim_start_matches('/').split('/');
+    match (parts.next(), parts.next()) {
+        (Some("api"), Some(_)) => true,
+        (Some("apis"), Some(group)) => coracle_api::catalog::groups().iter().any(|known| known.name == group),
+        _ => false,
+    }
+}
+
+async fn write_body<B: RequestBody>(headers: &HeaderMap, body: B) -> Result<registry::Body, ApiError> {
+    let media_type = media_type::body(text_header(headers, header::CONTENT_TYPE))
+        .map_err(|refused| ApiError::unsupported_media_type(refused.to_string()))?;
+    Ok(registry::Body { bytes: read(body).await?, media_type })
+}
+
+async fn read<B: RequestBody>(body: B) -> Result<Bytes, ApiError> {
+    match Limited::new(body, MAX_BODY).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(ApiError::too_large(MAX_BODY)),
+        Err(error) => Err(ApiError::bad_request(format!("the body could not be read: {error}"))),
+    }
+}
+
+async fn delete_options<B: RequestBody>(
+    query: &Query,
+    headers: &HeaderMap,
+    body: B,
+) -> Result<DeleteOptions, ApiError> {
+    let bytes = read(body).await?;
+    if bytes.is_empty() {
+        return DeleteOptions::parse(query, None);
+    }
+    let media_type = media_type::body(text_header(headers, header::CONTENT_TYPE))
+        .map_err(|refused| ApiError::unsupported_media_type(refused.to_string()))?;
+    let value = registry::Body { bytes, media_type }.delete_options()?;
+    DeleteOptions::parse(query, Some(&value))
+}
+
+fn written(written: &Written, scope: &Scope<'_>, media_type: MediaType) -> Answer {
+    let status = if written.created { StatusCode::CREATED } else { StatusCode::OK };
+    let mut answer = answer::entry(status, &written.entry, scope, media_type);
+    for warning in &written.warnings {
+        let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+            answer.headers_mut().append(header::WARNING, value);
+        }
+    }
+    answer
+}
+
+fn deleted(deleted: &Deleted, scope: &Scope<'_>, media_type: MediaType) -> Answer {
+    match deleted {
+        Deleted::Pending(entry) => answer::entry(StatusCode::OK, entry, scope, media_type),
+        Deleted::Gone(entry) => {
+            let object = entry.value(scope.of);
+            let details = crate::status::Details {
+                name: object.meta().name().to_string(),
+                group: scope.resource.group.to_string(),
+                kind: scope.resource.plural.to_string(),
+                uid: object.meta().uid().to_string(),
+                causes: Vec::new(),
+            };
+            let mut status = coracle_api::Map::new();
+            status.insert("apiVersion", "v1");
+            status.insert("kind", "Status");
+            status.insert("metadata", Value::object());
+            status.insert("status", "Success");
+            status.insert("details", details.to_map());
+            answer::value(StatusCode::OK, &Value::Object(status), media_type)
+        }
+    }
+}
+
+fn text_header(headers: &HeaderMap, name: header::HeaderName) -> &str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+fn version() -> Value {
+    let mut version = coracle_api::Map::new();
+    for (name, text) in [
+        ("major", "1"),
+        ("minor", "36"),
+        ("emulationMajor", "1"),
+        ("emulationMinor", "36"),
+        ("minCompatibilityMajor", "1"),
+        ("minCompatibilityMinor", "35"),
+        ("gitVersion", concat!("v1.36.4+coracle", env!("CARGO_PKG_VERSION"))),
+        ("gitCommit", ""),
+        ("gitTreeState", "clean"),
+        ("buildDate", "1970-01-01T00:00:00Z"),
+        ("goVersion", ""),
+        ("compiler", "rustc"),
+        ("platform", "linux/amd64"),
+    ] {
+        version.insert(name, text);
+    }
+    Value::Object(version)
+}

@@ -1,0 +1,87 @@
+//! What can be done with objects: one road for every kind.
+//!
+//! A request that has been taken apart, authenticated and allowed arrives at one of the verbs here. Writes go: decode,
+//! prepare, judge, encode once, compare-and-swap in the store, wait until the cache has it. Reads stop at the cache.
+
+mod create;
+mod decode;
+mod delete;
+mod meta;
+mod read;
+mod update;
+mod watch;
+
+use std::sync::Arc;
+
+use coracle_api::catalog::{BUILTIN, Kind, Resource, Struct};
+use coracle_api::time::Timestamp;
+use coracle_store::Store;
+
+use crate::ApiError;
+use crate::cache::{Cache, Caches};
+
+pub use create::Written;
+pub use decode::Body;
+pub use delete::Deleted;
+pub use read::List;
+pub use update::Part;
+pub use watch::WatchStream;
+
+/// Resources whose stored form is another version's, which needs conversion that does not exist yet.
+const NOT_CONVERTED: [(&str, &str, &str); 2] =
+    [("events.k8s.io", "v1", "events"), ("autoscaling", "v1", "horizontalpodautoscalers")];
+
+/// The built-in resources that this server serves.
+pub fn served() -> impl Iterator<Item = &'static Resource> {
+    BUILTIN.resources().iter().filter(|resource| {
+        !NOT_CONVERTED.iter().any(|(group, version, plural)| {
+            resource.group == *group && resource.version == *version && resource.plural == *plural
+        })
+    })
+}
+
+/// Objects of one resource, and the means to work on them.
+pub struct Registry {
+    pub store: Arc<dyn Store>,
+    pub caches: Arc<Caches>,
+    /// The wall clock.
+    pub now: fn() -> Timestamp,
+    /// 64 random bits.
+    pub random: fn() -> u64,
+}
+
+/// One resource on its way through a request.
+#[derive(Clone, Copy)]
+pub struct Scope<'a> {
+    pub resource: &'static Resource,
+    pub kind: &'static Kind,
+    pub of: Struct<'static>,
+    /// Of the path; empty for cluster-wide objects and lists over all namespaces.
+    pub namespace: &'a str,
+}
+
+impl<'a> Scope<'a> {
+    pub fn new(resource: &'static Resource, namespace: &'a str) -> Scope<'a> {
+        let kind = BUILTIN.kind(&resource.group, &resource.version, &resource.kind);
+        let kind = kind.expect("the kind of a resource is in the catalogue");
+        Scope { resource, kind, of: BUILTIN.root(kind), namespace }
+    }
+
+    /// The object's key below the resource's prefix.
+    fn key(&self, name: &str) -> String {
+        if self.resource.namespaced { format!("{}/{name}", self.namespace) } else { name.to_string() }
+    }
+
+    /// The object's key in the store.
+    fn store_key(&self, name: &str) -> Vec<u8> {
+        let prefix = self.resource.storage.as_ref().map_or("", |storage| storage.prefix.as_str());
+        format!("/registry/{prefix}/{}", self.key(name)).into_bytes()
+    }
+}
+
+impl Registry {
+    fn cache(&self, scope: &Scope<'_>) -> Result<&Arc<Cache>, ApiError> {
+        let prefix = scope.resource.storage.as_ref().map(|storage| storage.prefix.as_str());
+        prefix.and_then(|prefix| self.caches.get(prefix)).ok_or_else(ApiError::method_not_allowed)
+    }
+}

@@ -1,0 +1,170 @@
+//! Watch: a cursor over a resource's history, filtered, and written as a stream of events.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use coracle_api::selector::{FieldSelector, LabelSelector};
+use coracle_store::Revision;
+
+use super::read::field_selector;
+use super::{Registry, Scope};
+use crate::ApiError;
+use crate::cache::{Cache, Caches, Change, Cursor, Entry, Event};
+use crate::request::ListOptions;
+
+/// No more than this is gathered before it is sent.
+const CHUNK: usize = 64 * 1024;
+
+/// Events of one watch, as they happen.
+pub struct WatchStream {
+    cache: Arc<Cache>,
+    caches: Arc<Caches>,
+    cursor: Cursor,
+    /// Versions that are shown before anything happens.
+    initial: VecDeque<Arc<Entry>>,
+    /// A bookmark is owed once the initial versions are sent.
+    end_of_initial: Option<Revision>,
+    filter: Filter,
+    bookmarks: bool,
+    /// How far the client has been told.
+    told: Revision,
+}
+
+struct Filter {
+    prefix: String,
+    labels: LabelSelector,
+    fields: FieldSelector,
+}
+
+impl Filter {
+    fn matches(&self, entry: &Entry, cache: &Cache) -> bool {
+        entry.key.starts_with(&self.prefix) && entry.matches(&self.labels, &self.fields, cache.resource)
+    }
+}
+
+impl Registry {
+    pub fn watch(&self, scope: &Scope<'_>, options: &ListOptions) -> Result<WatchStream, ApiError> {
+        let cache = self.cache(scope)?.clone();
+        let prefix = if scope.namespace.is_empty() { String::new() } else { format!("{}/", scope.namespace) };
+        let filter = Filter {
+            prefix,
+            labels: options.labels.clone(),
+            fields: field_selector(scope, &options.fields)?,
+        };
+        let from_now = options.version.0 == 0;
+        let wants_initial = options.send_initial_events.unwrap_or(from_now);
+        let (initial, cursor, told) = if wants_initial || from_now {
+            let (snapshot, cursor) = cache.snapshot_and_after();
+            let shown = snapshot.entries.values().filter(|entry| filter.matches(entry, &cache)).cloned();
+            let initial = if wants_initial { shown.collect() } else { VecDeque::new() };
+            (initial, cursor, self.caches.applied())
+        } else {
+            let since = Revision::new(options.version.0);
+            let cursor = cache.after(since).map_err(|oldest| {
+                ApiError::expired(format!("too old resource version: {since} ({oldest})"))
+            })?;
+            (VecDeque::new(), cursor, since)
+        };
+        let end_of_initial = (options.send_initial_events == Some(true)).then_some(told);
+        Ok(WatchStream {
+            cache,
+            caches: self.caches.clone(),
+            cursor,
+            initial,
+            end_of_initial,
+            filter,
+            bookmarks: options.bookmarks,
+            told,
+        })
+    }
+}
+
+impl WatchStream {
+    /// The next events as JSON lines; waits until there are some.
+    pub async fn next(&mut self) -> Vec<u8> {
+        let mut out = Vec::new();
+        while let Some(entry) = self.initial.pop_front() {
+            write_event("ADDED", &entry, &mut out);
+            if out.len() >= CHUNK {
+                return out;
+            }
+        }
+        if let Some(revision) = self.end_of_initial.take() {
+            self.write_bookmark(revision, true, &mut out);
+        }
+        loop {
+            let cache = self.cache.clone();
+            // Asked for before the history is looked at, so that nothing in between is missed.
+            let changed = cache.changed();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            while out.len() < CHUNK
+                && let Some(event) = self.cursor.next()
+            {
+                self.show(&event, &mut out);
+            }
+            if !out.is_empty() {
+                return out;
+            }
+            changed.await;
+        }
+    }
+
+    /// A bookmark at the newest revision that has been applied, if the client asked for such.
+    pub fn bookmark(&mut self) -> Option<Vec<u8>> {
+        let applied = self.caches.applied();
+        if !self.bookmarks || applied <= self.told {
+            return None;
+        }
+        let mut out = Vec::new();
+        self.write_bookmark(applied, false, &mut out);
+        Some(out)
+    }
+
+    /// An object that comes to match was added to this client, one that ceases to was deleted.
+    fn show(&mut self, event: &Event, out: &mut Vec<u8>) {
+        if event.revision <= self.told {
+            return;
+        }
+        let before = event.previous.as_ref().is_some_and(|entry| self.filter.matches(entry, &self.cache));
+        let after = event.change != Change::Deleted && self.filter.matches(&event.entry, &self.cache);
+        let shown = match (before, after) {
+            (false, false) => return,
+            (false, true) => "ADDED",
+            (true, true) => "MODIFIED",
+            (true, false) => "DELETED",
+        };
+        self.told = event.revision;
+        match &event.previous {
+            // It still exists, but not to this client: its last version that did.
+            Some(previous) if shown == "DELETED" && event.change != Change::Deleted => {
+                write_event(shown, &previous.at(event.revision), out);
+            }
+            _ => write_event(shown, &event.entry, out),
+        }
+    }
+
+    fn write_bookmark(&mut self, revision: Revision, initial: bool, out: &mut Vec<u8>) {
+        self.told = self.told.max(revision);
+        let resource = self.cache.resource;
+        let api_version = coracle_api::catalog::api_version(&resource.group, &resource.version);
+        let annotations =
+            if initial { ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" } else { "" };
+        out.extend_from_slice(
+            format!(
+                "{{\"type\":\"BOOKMARK\",\"object\":{{\"kind\":\"{}\",\"apiVersion\":\"{api_version}\",\
+                 \"metadata\":{{\"resourceVersion\":\"{revision}\"{annotations}}}}}}}\n",
+                resource.kind
+            )
+            .as_bytes(),
+        );
+    }
+}
+
+fn write_event(kind: &str, entry: &Entry, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"type\":\"");
+    out.extend_from_slice(kind.as_bytes());
+    out.extend_from_slice(b"\",\"object\":");
+    entry.write(out);
+    out.extend_from_slice(b"}\n");
+}

@@ -1,0 +1,225 @@
+//! Refusals, and the Status object that tells a client of them.
+//!
+//! Everything on the road refuses with an [`ApiError`]; this is the only place that turns one into an HTTP answer. The
+//! texts are upstream's: clients match on reasons, people read the messages.
+
+use coracle_api::catalog::{Kind, Resource};
+use coracle_api::field_error::FieldErrors;
+use coracle_api::{Map, Value};
+use http::StatusCode;
+
+/// A refused request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApiError {
+    pub code: StatusCode,
+    pub reason: &'static str,
+    pub message: String,
+    pub details: Option<Details>,
+    /// Seconds after which a client may try again.
+    pub retry_after: Option<u32>,
+}
+
+/// What a refusal is about.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Details {
+    pub name: String,
+    pub group: String,
+    pub kind: String,
+    pub uid: String,
+    pub causes: Vec<Cause>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cause {
+    pub reason: &'static str,
+    pub message: String,
+    pub field: String,
+}
+
+impl ApiError {
+    pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> ApiError {
+        ApiError { code, reason, message: message.into(), details: None, retry_after: None }
+    }
+
+    fn with(mut self, details: Details) -> ApiError {
+        self.details = Some(details);
+        self
+    }
+
+    pub fn bad_request(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, "BadRequest", message)
+    }
+
+    pub fn internal(message: impl Into<String>) -> ApiError {
+        let message = message.into();
+        let cause = Cause { reason: "", message: message.clone(), field: String::new() };
+        ApiError::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "InternalError",
+            format!("Internal error occurred: {message}"),
+        )
+        .with(Details { causes: vec![cause], ..Details::default() })
+    }
+
+    /// A failure that upstream hands on as it is, without a reason.
+    pub fn unexplained(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
+    }
+
+    pub fn unauthorized() -> ApiError {
+        ApiError::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
+    }
+
+    /// No object of that name.
+    pub fn not_found(resource: &Resource, name: &str) -> ApiError {
+        let message = format!("{} \"{name}\" not found", qualified(resource));
+        ApiError::new(StatusCode::NOT_FOUND, "NotFound", message).with(about(resource, name))
+    }
+
+    /// Nothing is served at that path.
+    pub fn no_such_resource() -> ApiError {
+        ApiError::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
+            .with(Details::default())
+    }
+
+    pub fn method_not_allowed() -> ApiError {
+        let message = "the server does not allow this method on the requested resource";
+        ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).with(Details::default())
+    }
+
+    pub fn already_exists(resource: &Resource, name: &str, being_deleted: bool) -> ApiError {
+        let prefix = if being_deleted { "object is being deleted: " } else { "" };
+        let message = format!("{prefix}{} \"{name}\" already exists", qualified(resource));
+        ApiError::new(StatusCode::CONFLICT, "AlreadyExists", message).with(about(resource, name))
+    }
+
+    /// `why`: the object has been modified, a precondition failed.
+    pub fn conflict(resource: &Resource, name: &str, why: &str) -> ApiError {
+        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", qualified(resource));
+        ApiError::new(StatusCode::CONFLICT, "Conflict", message).with(about(resource, name))
+    }
+
+    pub fn forbidden(resource: &Resource, name: &str, why: &str) -> ApiError {
+        let message = match name {
+            "" => format!("{} is forbidden: {why}", qualified(resource)),
+            name => format!("{} \"{name}\" is forbidden: {why}", qualified(resource)),
+        };
+        ApiError::new(StatusCode::FORBIDDEN, "Forbidden", message).with(about(resource, name))
+    }
+
+    /// Fields that are not what they should be, all of them at once.
+    pub fn invalid(kind: &Kind, name: &str, errors: &FieldErrors) -> ApiError {
+        ApiError::invalid_kind(&kind.group, &kind.name, name, errors)
+    }
+
+    pub fn invalid_kind(group: &str, kind: &str, name: &str, errors: &FieldErrors) -> ApiError {
+        let causes = errors.0.iter().map(|error| Cause {
+            reason: error.kind.reason(),
+            message: error.body().to_string(),
+            field: error.field.clone(),
+        });
+        let qualified = if group.is_empty() { kind.to_string() } else { format!("{kind}.{group}") };
+        let details = Details {
+            name: name.to_string(),
+            group: group.to_string(),
+            kind: kind.to_string(),
+            uid: String::new(),
+            causes: causes.collect(),
+        };
+        ApiError::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "Invalid",
+            format!("{qualified} \"{name}\" is invalid: {errors}"),
+        )
+        .with(details)
+    }
+
+    pub fn too_large(limit: usize) -> ApiError {
+        let message = format!("Request entity too large: limit is {limit}");
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+    }
+
+    pub fn unsupported_media_type(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
+    }
+
+    pub fn not_acceptable(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
+    }
+
+    /// The version that was asked for is no longer kept.
+    pub fn expired(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::GONE, "Expired", message)
+    }
+
+    /// The Status object.
+    pub fn to_status(&self) -> Value {
+        let mut status = Map::new();
+        status.insert("apiVersion", "v1");
+        status.insert("kind", "Status");
+        status.insert("metadata", Value::object());
+        status.insert("status", "Failure");
+        if !self.message.is_empty() {
+            status.insert("message", self.message.as_str());
+        }
+        if !self.reason.is_empty() {
+            status.insert("reason", self.reason);
+        }
+        if let Some(details) = &self.details {
+            let mut shown = details.to_map();
+            if let Some(seconds) = self.retry_after {
+                shown.insert("retryAfterSeconds", i64::from(seconds));
+            }
+            status.insert("details", shown);
+        }
+        status.insert("code", i64::from(self.code.as_u16()));
+        Value::Object(status)
+    }
+}
+
+impl Details {
+    pub fn to_map(&self) -> Map {
+        let mut map = Map::new();
+        for (name, text) in
+            [("name", &self.name), ("group", &self.group), ("kind", &self.kind), ("uid", &self.uid)]
+        {
+            if !text.is_empty() {
+                map.insert(name, text.as_str());
+            }
+        }
+        if !self.causes.is_empty() {
+            map.insert("causes", self.causes.iter().map(Cause::to_value).collect::<Vec<_>>());
+        }
+        map
+    }
+}
+
+impl Cause {
+    fn to_value(&self) -> Value {
+        let mut map = Map::new();
+        for (name, text) in [("reason", self.reason), ("message", &self.message), ("field", &self.field)] {
+            if !text.is_empty() {
+                map.insert(name, text);
+            }
+        }
+        Value::Object(map)
+    }
+}
+
+/// `deployments.apps`, or `pods`.
+pub fn qualified(resource: &Resource) -> String {
+    if resource.group.is_empty() {
+        resource.plural.to_string()
+    } else {
+        format!("{}.{}", resource.plural, resource.group)
+    }
+}
+
+fn about(resource: &Resource, name: &str) -> Details {
+    Details {
+        name: name.to_string(),
+        group: resource.group.to_string(),
+        kind: resource.plural.to_string(),
+        ..Details::default()
+    }
+}

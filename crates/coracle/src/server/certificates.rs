@@ -1,0 +1,141 @@
+//! The certificates of a cluster that makes its own: an authority, the server, and an administrator.
+//!
+//! Keys are ECDSA P-256: an RSA key would cost more than the whole start. What has been made is kept in the data
+//! directory and used again; a lost or foreign file is a clear error, never a silent new authority.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose, SanType,
+};
+
+/// Where they are.
+pub(crate) struct Certificates {
+    folder: PathBuf,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CertificateError {
+    #[error("{}: {error}", file.display())]
+    File { file: PathBuf, error: io::Error },
+    #[error("cannot make a certificate: {0}")]
+    Make(#[from] rcgen::Error),
+}
+
+/// A certificate and its key, in PEM.
+pub(crate) struct Pair {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+}
+
+impl Certificates {
+    pub(crate) fn new(data_dir: &Path) -> Certificates {
+        Certificates { folder: data_dir.join("pki") }
+    }
+
+    /// The authority, made on the first start.
+    pub(crate) fn authority(&self) -> Result<Pair, CertificateError> {
+        if let Some(pair) = self.load("ca")? {
+            return Ok(pair);
+        }
+        let mut params = named("coracle-ca", None);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages =
+            vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+        let key = KeyPair::generate()?;
+        let certificate = params.self_signed(&key)?;
+        self.keep("ca", Pair { certificate: certificate.pem(), key: key.serialize_pem() })
+    }
+
+    /// The server's own, for these addresses.
+    pub(crate) fn server(&self, authority: &Pair, addresses: &[IpAddr]) -> Result<Pair, CertificateError> {
+        if let Some(pair) = self.load("apiserver")? {
+            return Ok(pair);
+        }
+        let mut params = named("kube-apiserver", None);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        for name in [
+            "kubernetes",
+            "kubernetes.default",
+            "kubernetes.default.svc",
+            "kubernetes.default.svc.cluster.local",
+            "localhost",
+        ] {
+            params.subject_alt_names.push(SanType::DnsName(name.try_into()?));
+        }
+        params.subject_alt_names.extend(addresses.iter().map(|address| SanType::IpAddress(*address)));
+        self.signed("apiserver", params, authority)
+    }
+
+    /// The administrator's, of the group that may do anything.
+    pub(crate) fn administrator(&self, authority: &Pair) -> Result<Pair, CertificateError> {
+        if let Some(pair) = self.load("admin")? {
+            return Ok(pair);
+        }
+        let mut params = named("kubernetes-admin", Some("system:masters"));
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.signed("admin", params, authority)
+    }
+
+    fn signed(
+        &self,
+        name: &str,
+        params: CertificateParams,
+        authority: &Pair,
+    ) -> Result<Pair, CertificateError> {
+        let issuer = Issuer::from_ca_cert_pem(&authority.certificate, KeyPair::from_pem(&authority.key)?)?;
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &issuer)?;
+        self.keep(name, Pair { certificate: certificate.pem(), key: key.serialize_pem() })
+    }
+
+    fn load(&self, name: &str) -> Result<Option<Pair>, CertificateError> {
+        let (certificate, key) =
+            (self.folder.join(format!("{name}.crt")), self.folder.join(format!("{name}.key")));
+        if !certificate.exists() && !key.exists() {
+            return Ok(None);
+        }
+        let read =
+            |file: PathBuf| fs::read_to_string(&file).map_err(|error| CertificateError::File { file, error });
+        Ok(Some(Pair { certificate: read(certificate)?, key: read(key)? }))
+    }
+
+    fn keep(&self, name: &str, pair: Pair) -> Result<Pair, CertificateError> {
+        write_private(&self.folder.join(format!("{name}.crt")), &pair.certificate)?;
+        write_private(&self.folder.join(format!("{name}.key")), &pair.key)?;
+        Ok(pair)
+    }
+}
+
+fn named(common_name: &str, organization: Option<&str>) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, common_name);
+    if let Some(organization) = organization {
+        params.distinguished_name.push(DnType::OrganizationName, organization);
+    }
+    params
+}
+
+/// Writes a file that only its owner can read, whole or not at all.
+pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), CertificateError> {
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+    let fail = |error| CertificateError::File { file: file.to_path_buf(), error };
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder).map_err(fail)?;
+    }
+    let new = file.with_extension("new");
+    let mut out = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&new)
+        .map_err(fail)?;
+    out.write_all(text.as_bytes()).and_then(|()| out.sync_all()).map_err(fail)?;
+    fs::rename(&new, file).map_err(fail)
+}
