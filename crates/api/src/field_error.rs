@@ -101,6 +101,32 @@ impl FieldError {
         FieldError { kind: FieldErrorKind::NotSupported, field: place(path), bad_value, detail }
     }
 
+    /// A value that must be given.
+    pub fn required(path: &Path<'_>, detail: impl Into<String>) -> FieldError {
+        FieldError::without_value(FieldErrorKind::Required, path, detail)
+    }
+
+    /// Something that may not be there.
+    pub fn forbidden(path: &Path<'_>, detail: impl Into<String>) -> FieldError {
+        FieldError::without_value(FieldErrorKind::Forbidden, path, detail)
+    }
+
+    /// A value that stands there a second time; `shown` is the value as the message shows it.
+    pub fn duplicate(path: &Path<'_>, shown: String) -> FieldError {
+        let kind = FieldErrorKind::Duplicate;
+        FieldError { kind, field: place(path), bad_value: Some(shown), detail: String::new() }
+    }
+
+    /// A text longer than so many bytes.
+    pub fn too_long(path: &Path<'_>, most: usize) -> FieldError {
+        let unit = if most == 1 { "byte" } else { "bytes" };
+        FieldError::without_value(FieldErrorKind::TooLong, path, format!("may not be more than {most} {unit}"))
+    }
+
+    fn without_value(kind: FieldErrorKind, path: &Path<'_>, detail: impl Into<String>) -> FieldError {
+        FieldError { kind, field: place(path), bad_value: None, detail: detail.into() }
+    }
+
     /// The message without the field, as `Status.details.causes` has it.
     pub fn body(&self) -> impl fmt::Display {
         Body(self)

@@ -45,6 +45,23 @@ fn prints(character: char) -> bool {
     text.escape_debug().nth(1) == Some(character)
 }
 
+/// A floating-point number as Go's `%v` shows it: the shortest digits, with an exponent for the small and the large.
+#[derive(Clone, Copy, Debug)]
+pub struct Float(pub f64);
+
+impl fmt::Display for Float {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let size = self.0.abs();
+        if !self.0.is_finite() || size == 0.0 || (1e-4..1e6).contains(&size) {
+            return write!(out, "{}", self.0);
+        }
+        let text = format!("{:e}", self.0);
+        let (digits, exponent) = text.split_once('e').expect("exponent form has an e");
+        let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
+        write!(out, "{digits}e{sign}{exponent:0>2}")
+    }
+}
+
 /// Why a text is not a number. The texts are those of Go's `strconv`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NumberError {
@@ -86,6 +103,21 @@ mod tests {
         check("é世\u{301}🎉", "\"é世\u{301}🎉\"");
         check("\u{a0}\u{200b}\u{2028}\u{e000}\u{ad}", r#""\u00a0\u200b\u2028\ue000\u00ad""#);
         check("\u{e0001}\u{10ffff}", r#""\U000e0001\U0010ffff""#);
+    }
+
+    #[test]
+    fn floats_are_shown_as_go_shows_them() {
+        let check = |number: f64, expected: &str| assert_eq!(Float(number).to_string(), expected);
+        check(0.0, "0");
+        check(1.5, "1.5");
+        check(-20.0, "-20");
+        check(100_000.0, "100000");
+        check(1_000_000.0, "1e+06");
+        check(123_456_789.0, "1.23456789e+08");
+        check(1e21, "1e+21");
+        check(1e-5, "1e-05");
+        check(-1.25e-7, "-1.25e-07");
+        check(0.0001, "0.0001");
     }
 
     #[test]

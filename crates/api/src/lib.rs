@@ -25,6 +25,7 @@ pub mod node_affinity;
 pub mod owner;
 pub mod quantity;
 pub mod resource_version;
+pub mod schema;
 pub mod selector;
 pub mod taint;
 pub mod time;

@@ -1,0 +1,139 @@
+//! Checking a schema itself, before a definition with it is accepted. The words and their order are upstream's.
+//!
+//! Three readings of the same text. `structural`: every value has one type, said outside of logic, and logic restricts
+//! nothing else. `defaults`: every default is valid under its own schema. `openapi`: which parts of OpenAPI are allowed
+//! where, and what list and map types ask for. Upstream reads in this order, leaves out the second where the first
+//! failed, and so do we.
+
+mod conversion;
+mod defaults;
+mod field_path;
+mod openapi;
+mod structural;
+
+pub use field_path::{FieldPathError, field_path};
+
+use super::Props;
+use super::build::{Purpose, build};
+use super::validate::as_json;
+use crate::Value;
+use crate::field_error::FieldError;
+use crate::value::Path;
+
+/// What is asked of a schema. An update does not ask for what the old definition did not have either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demands {
+    pub structural: bool,
+    pub pruned_defaults: bool,
+    pub known_types: bool,
+    pub atomic_sets: bool,
+    pub usable_keys: bool,
+}
+
+impl Demands {
+    /// Of a new definition.
+    pub const ALL: Demands = Demands {
+        structural: true,
+        pruned_defaults: true,
+        known_types: true,
+        atomic_sets: true,
+        usable_keys: true,
+    };
+
+    /// Of a definition whose versions had these schemas before.
+    pub fn after(old: &[Props<'_>]) -> Demands {
+        let none = |fault: fn(Props<'_>) -> bool| !old.iter().any(|props| fault(*props));
+        Demands {
+            structural: none(|props| !is_structural(props)),
+            pruned_defaults: none(defaults::any_unpruned),
+            known_types: none(|props| openapi::any(props, &openapi::has_unknown_type)),
+            atomic_sets: none(|props| openapi::any(props, &openapi::has_set_of_parts)),
+            usable_keys: none(|props| openapi::any(props, &openapi::has_unusable_keys)),
+        }
+    }
+}
+
+/// What is wrong with the `openAPIV3Schema` at `at`. `with_status`: the status subresource is on.
+pub fn schema(props: Props<'_>, with_status: bool, demands: Demands, at: &Path<'_>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if with_status {
+        errors.extend(at_root_with_status(props, at));
+    }
+    if props.flag("nullable") {
+        errors.push(FieldError::forbidden(&at.field("nullable"), "nullable cannot be true at the root"));
+    }
+    let mut fault = None;
+    if demands.structural {
+        fault = conversion::fault(props);
+        if fault.is_none() {
+            let before = errors.len();
+            errors.extend(structural::check(props, at));
+            // Patterns are known to compile by now, so there is a schema.
+            if errors.len() == before
+                && let Ok(compiled) = build(props, Purpose::Defaults)
+            {
+                errors.extend(defaults::check(&compiled, demands.pruned_defaults, at));
+            }
+        }
+    }
+    errors.extend(openapi::check(props, demands, at));
+    if let Some(fault) = fault.filter(|_| errors.is_empty()) {
+        errors.push(FieldError::invalid_str(at, "", fault));
+    }
+    errors
+}
+
+/// Whether a schema is structural at all.
+pub fn is_structural(props: Props<'_>) -> bool {
+    conversion::fault(props).is_none() && structural::check(props, &Path::Root).is_empty()
+}
+
+/// The schema of the status is taken out of the root, so the root may not say anything that would be lost.
+fn at_root_with_status(props: Props<'_>, at: &Path<'_>) -> Option<FieldError> {
+    const BEFORE_TYPE: [&str; 3] = ["id", "$schema", "$ref"];
+    let all =
+        || Value::Object(props.set_members().map(|(name, value)| (name.into(), value.clone())).collect());
+    let lost = || {
+        let detail = format!(
+            "only [{}] fields are allowed at the root of the schema if the status subresource is enabled",
+            ALLOWED_WITH_STATUS.map(|(name, _)| name).join(" ")
+        );
+        FieldError::invalid(at, as_json(&all()), detail)
+    };
+    if props.set_members().any(|(name, _)| BEFORE_TYPE.contains(&name)) {
+        return Some(lost());
+    }
+    let of = props.text("type");
+    if !of.is_empty() && of != "object" {
+        let detail = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+        return Some(FieldError::invalid_str(&at.field("type"), of, detail));
+    }
+    let allowed = |name: &str| ALLOWED_WITH_STATUS.iter().any(|(_, known)| *known == name);
+    props.set_members().any(|(name, _)| !allowed(name)).then(lost)
+}
+
+/// Upstream's name for a field, which its message has, and its JSON name.
+const ALLOWED_WITH_STATUS: [(&str, &str); 22] = [
+    ("Description", "description"),
+    ("Type", "type"),
+    ("Format", "format"),
+    ("Title", "title"),
+    ("Maximum", "maximum"),
+    ("ExclusiveMaximum", "exclusiveMaximum"),
+    ("Minimum", "minimum"),
+    ("ExclusiveMinimum", "exclusiveMinimum"),
+    ("MaxLength", "maxLength"),
+    ("MinLength", "minLength"),
+    ("Pattern", "pattern"),
+    ("MaxItems", "maxItems"),
+    ("MinItems", "minItems"),
+    ("UniqueItems", "uniqueItems"),
+    ("MultipleOf", "multipleOf"),
+    ("Required", "required"),
+    ("Items", "items"),
+    ("Properties", "properties"),
+    ("ExternalDocs", "externalDocs"),
+    ("Example", "example"),
+    ("XPreserveUnknownFields", "x-kubernetes-preserve-unknown-fields"),
+    ("XValidations", "x-kubernetes-validations"),
+];

@@ -1,0 +1,57 @@
+//! What a part of an object was before an update.
+//!
+//! Members of objects are found by their names, elements of a list of type map by their keys; other elements have no
+//! past of their own. Two parts are the same when everything in them is, in whatever order such a list has it.
+
+use std::collections::HashMap;
+
+use super::node::Node;
+use super::{Schema, lists};
+use crate::Text;
+use crate::Value;
+
+/// The elements of a list as it was, by their keys.
+pub(super) struct Elements<'o> {
+    keys: &'o [Text],
+    by_key: HashMap<String, &'o Value>,
+}
+
+impl<'o> Elements<'o> {
+    /// None: elements of this list have no past.
+    pub(super) fn of(node: &'o Node, old: &'o Value) -> Option<Elements<'o>> {
+        let keys = node.list_keys()?;
+        let mut by_key = HashMap::new();
+        for element in old.as_array()? {
+            by_key.entry(lists::key_of(element, keys)).or_insert(element);
+        }
+        Some(Elements { keys, by_key })
+    }
+
+    pub(super) fn of_element(&mut self, new: &Value) -> Option<&'o Value> {
+        self.by_key.get(&lists::key_of(new, self.keys)).copied().filter(|old| !old.is_null())
+    }
+}
+
+/// Whether a part is as it was.
+pub(super) fn same(schema: &Schema, node: &Node, new: &Value, old: &Value) -> bool {
+    match (new, old) {
+        (Value::Array(new), Value::Array(before)) => {
+            let (Some(item), Some(mut elements)) = (schema.item(node), Elements::of(node, old)) else {
+                return new == before;
+            };
+            new.len() == before.len()
+                && new
+                    .iter()
+                    .all(|new| elements.of_element(new).is_some_and(|old| same(schema, item, new, old)))
+        }
+        (Value::Object(new), Value::Object(old)) => {
+            // What the schema does not name cannot be told to be the same.
+            let unchanged = |(name, new): (&str, &Value)| {
+                let below = schema.member(node, name).zip(old.get(name));
+                below.is_some_and(|(below, old)| same(schema, below, new, old))
+            };
+            new.len() == old.len() && new.iter().all(unchanged)
+        }
+        _ => new == old,
+    }
+}

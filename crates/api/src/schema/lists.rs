@@ -1,0 +1,125 @@
+//! Lists that are sets or maps: no element twice, no key twice.
+
+use std::collections::HashMap;
+
+use super::Schema;
+use super::node::{Flags, Node};
+use super::validate::{as_json, shown};
+use crate::catalog::ListType;
+use crate::field_error::FieldError;
+use crate::value::Path;
+use crate::{Map, Text, Value};
+
+impl Schema {
+    /// What stands twice where it may stand once.
+    pub fn validate_lists(&self, object: &Value) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        if object.as_object().is_some() {
+            walk(self, self.root(), object, &Path::Root, &mut errors);
+        }
+        errors
+    }
+}
+
+fn walk(schema: &Schema, node: &Node, value: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if !node.flags.has(Flags::LISTS) {
+        return;
+    }
+    match value {
+        Value::Object(map) => members(schema, node, map, at, errors),
+        Value::Array(items) => {
+            match &node.list {
+                Some(ListType::Set) => set(items, at, errors),
+                Some(ListType::Map(keys)) => list_map(items, keys, at, errors),
+                _ => {}
+            }
+            if let Some(item) = schema.item(node) {
+                for (index, value) in items.iter().enumerate() {
+                    walk(schema, item, value, &at.index(index), errors);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn members(schema: &Schema, node: &Node, map: &Map, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if let Some(below) = node.additional.node().map(|id| schema.node(id)) {
+        for (name, value) in map.iter() {
+            walk(schema, below, value, &at.key(name), errors);
+        }
+    }
+    let mut properties = node.properties.iter().peekable();
+    for (name, value) in map.iter() {
+        while properties.next_if(|property| property.name.as_str() < name).is_some() {}
+        if let Some(property) = properties.next_if(|property| property.name == name) {
+            walk(schema, schema.node(property.node), value, &at.field(name), errors);
+        }
+    }
+}
+
+fn set(items: &[Value], at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    for index in second_times(items.iter().map(identity), items.len()) {
+        errors.push(FieldError::duplicate(&at.index(index), shown(&items[index])));
+    }
+}
+
+fn list_map(items: &[Value], keys: &[Text], at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let other = items.iter().position(|item| !matches!(item, Value::Null | Value::Object(_)));
+    if let Some(index) = other {
+        let detail = "must be an object for an array of list-type map";
+        return errors.push(FieldError::invalid(&at.index(index), shown(&items[index]), detail));
+    }
+    for index in second_times(items.iter().map(|item| Identity::Text(key_of(item, keys))), items.len()) {
+        errors.push(FieldError::duplicate(&at.index(index), key_of(&items[index], keys)));
+    }
+}
+
+/// The members of an element that tell it apart, as JSON.
+pub(super) fn key_of(item: &Value, keys: &[Text]) -> String {
+    let found = keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
+    as_json(&Value::Object(found.collect()))
+}
+
+/// Where something stands for the second time: a third time is not worth another word.
+fn second_times<'v>(things: impl Iterator<Item = Identity<'v>>, count: usize) -> Vec<usize> {
+    if count < 2 {
+        return Vec::new();
+    }
+    let mut times: HashMap<Identity<'v>, usize> = HashMap::with_capacity(count);
+    let mut found = Vec::new();
+    for (index, thing) in things.enumerate() {
+        let seen = times.entry(thing).or_default();
+        *seen += 1;
+        if *seen == 2 {
+            found.push(index);
+        }
+    }
+    found
+}
+
+pub(super) fn has_duplicates(items: &[Value]) -> bool {
+    !second_times(items.iter().map(identity), items.len()).is_empty()
+}
+
+/// What makes an element itself. Whole and broken numbers differ, lists and objects are what they look like.
+#[derive(PartialEq, Eq, Hash)]
+enum Identity<'v> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(u64),
+    Str(&'v str),
+    Text(String),
+}
+
+fn identity(value: &Value) -> Identity<'_> {
+    match value {
+        Value::Null => Identity::Null,
+        Value::Bool(flag) => Identity::Bool(*flag),
+        Value::Int(number) => Identity::Int(*number),
+        Value::Float(number) => Identity::Float(number.to_bits()),
+        Value::String(text) => Identity::Str(text),
+        other => Identity::Text(as_json(other)),
+    }
+}

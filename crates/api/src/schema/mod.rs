@@ -1,0 +1,72 @@
+//! Schemas: what an object may look like, what is filled in, and what is dropped.
+//!
+//! One engine for built-in kinds and custom resources. A CRD's `openAPIV3Schema` is read through [`Props`], checked
+//! ([`check`], in upstream's words), and compiled by `build` into a [`Schema`]: nodes in a vector that point at each
+//! other by index. A built-in kind is compiled from the catalogue into the very same form. What walks an object holds
+//! a node: `prune` drops what no node names, `default` fills in, `validate` complains, `lists` looks for duplicates,
+//! `embedded` at objects within objects. Each node knows whether anything at or below it concerns such a walk, so that
+//! the rest of the object is not visited.
+//!
+//! No I/O, and no rules of CEL: those are kept in their place ([`Node::rules`]) for whoever evaluates them.
+
+mod build;
+pub mod check;
+mod correlate;
+mod default;
+mod embedded;
+mod format;
+mod lists;
+mod node;
+mod pattern;
+mod props;
+mod prune;
+mod validate;
+
+pub use build::{BuildError, for_kind};
+pub use format::Format;
+pub use node::{Additional, Bound, Checks, Flags, Node, NodeId, Property, Rule, Type, Types, Unset};
+pub use pattern::{Pattern, PatternError};
+pub use props::Props;
+
+/// A compiled schema: what a value is, from its root down.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) root: NodeId,
+}
+
+impl Schema {
+    pub fn root(&self) -> &Node {
+        self.node(self.root)
+    }
+
+    pub fn root_id(&self) -> NodeId {
+        self.root
+    }
+
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.place()]
+    }
+
+    /// How many nodes it has.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// What the member `name` of an object of this node is: a property, or what stands for all others.
+    pub fn member(&self, of: &Node, name: &str) -> Option<&Node> {
+        match of.property(name) {
+            Some(property) => Some(self.node(property.node)),
+            None => of.additional.node().map(|id| self.node(id)),
+        }
+    }
+
+    /// What the elements of a list of this node are.
+    pub fn item(&self, of: &Node) -> Option<&Node> {
+        of.items.map(|id| self.node(id))
+    }
+}

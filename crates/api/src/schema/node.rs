@@ -1,0 +1,242 @@
+//! What a compiled schema is made of.
+
+use std::sync::Arc;
+
+use super::format::Format;
+use super::pattern::Pattern;
+use crate::catalog::{ListType, MapType};
+use crate::{Text, Value};
+
+/// A place in [`super::Schema`]'s nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NodeId(pub(crate) u32);
+
+impl NodeId {
+    pub(crate) fn place(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What one value is, and everything that is asked of it.
+#[derive(Clone, Debug, Default)]
+pub struct Node {
+    pub types: Types,
+    pub nullable: bool,
+    /// What defaulting puts here when it is unset.
+    pub default: Option<Value>,
+    pub unset: Unset,
+    /// Members that are not named below are kept.
+    pub preserve: bool,
+    /// The value is an object of its own, with `apiVersion`, `kind` and `metadata`.
+    pub embedded: bool,
+    /// In order of their names; shared between the fields of one type.
+    pub properties: Arc<[Property]>,
+    /// What holds for members that are not named.
+    pub additional: Additional,
+    pub items: Option<NodeId>,
+    /// How server-side apply sees a list. None: not said, which means atomic.
+    pub list: Option<ListType>,
+    /// How server-side apply sees an object. None: not said, which means granular.
+    pub map: Option<MapType>,
+    /// What is asked beyond the type.
+    pub checks: Option<Box<Checks>>,
+    /// `x-kubernetes-validations`, for whoever evaluates CEL.
+    pub rules: Arc<[Rule]>,
+    /// What concerns this value or something below it.
+    pub flags: Flags,
+}
+
+impl Node {
+    pub fn property(&self, name: &str) -> Option<&Property> {
+        let place = self.properties.binary_search_by(|property| property.name.as_str().cmp(name)).ok()?;
+        Some(&self.properties[place])
+    }
+
+    /// The fields that tell the elements of this list apart, if it is such a list.
+    pub fn list_keys(&self) -> Option<&[Text]> {
+        match &self.list {
+            Some(ListType::Map(keys)) => Some(keys),
+            _ => None,
+        }
+    }
+
+    /// Server-side apply owns the value as a whole.
+    pub fn is_atomic(&self) -> bool {
+        match self.types {
+            Types::One(Type::Array) => matches!(self.list, None | Some(ListType::Atomic)),
+            _ => self.map == Some(MapType::Atomic),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Property {
+    pub name: Text,
+    pub node: NodeId,
+}
+
+/// What a value must be.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Types {
+    #[default]
+    Any,
+    One(Type),
+    IntOrString,
+    /// A type that JSON does not have. Nothing is of it; old definitions may still say so.
+    Unknown(Text),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    Object,
+    Array,
+    String,
+    Integer,
+    Number,
+    Boolean,
+}
+
+impl Type {
+    /// Its name in schemas and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Type::Object => "object",
+            Type::Array => "array",
+            Type::String => "string",
+            Type::Integer => "integer",
+            Type::Number => "number",
+            Type::Boolean => "boolean",
+        }
+    }
+
+    pub(crate) fn named(name: &str) -> Option<Type> {
+        let all = [Type::Object, Type::Array, Type::String, Type::Integer, Type::Number, Type::Boolean];
+        all.into_iter().find(|of| of.name() == name)
+    }
+}
+
+impl Types {
+    pub(crate) fn includes(&self, wanted: Type) -> bool {
+        match self {
+            Types::One(of) => *of == wanted,
+            Types::IntOrString => matches!(wanted, Type::Integer | Type::String),
+            Types::Any | Types::Unknown(_) => false,
+        }
+    }
+
+    /// As messages name it.
+    pub fn name(&self) -> &str {
+        match self {
+            Types::Any => "",
+            Types::One(of) => of.name(),
+            Types::IntOrString => "integer,string",
+            Types::Unknown(name) => name,
+        }
+    }
+}
+
+/// What holds for members of an object that no property names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Additional {
+    /// Nothing is said: they are valid, and pruned.
+    #[default]
+    Unsaid,
+    /// `false`.
+    Refused,
+    /// `true`.
+    Any,
+    Node(NodeId),
+}
+
+impl Additional {
+    pub fn node(self) -> Option<NodeId> {
+        match self {
+            Additional::Node(id) => Some(id),
+            _ => None,
+        }
+    }
+}
+
+/// When a field counts as unset, beyond being absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unset {
+    /// Custom resources: null where the field is not nullable.
+    #[default]
+    NullIfNotNullable,
+    /// Built-in pointers: null.
+    Null,
+    /// Built-in values: null and the zero of the type.
+    Zero,
+    /// Built-in structs that are values: never unset; absent is empty, and its fields have their defaults.
+    Never,
+}
+
+/// What is asked of a value beyond its type. Each holds for values of its type only.
+#[derive(Clone, Debug, Default)]
+pub struct Checks {
+    /// The name as written; messages show it.
+    pub format_name: Text,
+    pub format: Option<Format>,
+    pub min_length: Option<i64>,
+    pub max_length: Option<i64>,
+    pub pattern: Option<Pattern>,
+    pub minimum: Option<Bound>,
+    pub maximum: Option<Bound>,
+    pub multiple_of: Option<f64>,
+    pub min_items: Option<i64>,
+    pub max_items: Option<i64>,
+    pub unique_items: bool,
+    pub min_properties: Option<i64>,
+    pub max_properties: Option<i64>,
+    /// As declared: complaints come in this order.
+    pub required: Vec<Text>,
+    pub enumeration: Vec<Value>,
+    pub all_of: Vec<NodeId>,
+    pub any_of: Vec<NodeId>,
+    pub one_of: Vec<NodeId>,
+    pub not: Option<NodeId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bound {
+    pub value: f64,
+    pub exclusive: bool,
+}
+
+/// One of `x-kubernetes-validations`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rule {
+    pub rule: Text,
+    pub message: Text,
+    pub message_expression: Text,
+    pub reason: Option<Text>,
+    pub field_path: Text,
+    pub optional_old_self: Option<bool>,
+}
+
+/// What concerns a value or something below it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(pub(crate) u8);
+
+impl Flags {
+    /// There is something to validate.
+    pub const CHECKS: Flags = Flags(1);
+    pub const DEFAULTS: Flags = Flags(2);
+    /// There are sets or maps in the form of lists.
+    pub const LISTS: Flags = Flags(4);
+    pub const EMBEDDED: Flags = Flags(8);
+    /// There are CEL rules.
+    pub const RULES: Flags = Flags(16);
+    /// Something could be pruned.
+    pub const PRUNES: Flags = Flags(32);
+    /// A null could be taken away.
+    pub const NULLS: Flags = Flags(64);
+
+    pub fn has(self, flag: Flags) -> bool {
+        self.0 & flag.0 != 0
+    }
+
+    pub(crate) fn add(&mut self, flags: Flags) {
+        self.0 |= flags.0;
+    }
+}

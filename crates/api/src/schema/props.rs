@@ -1,0 +1,152 @@
+//! A CRD's schema as its author wrote it: `JSONSchemaProps`, read from a tree.
+//!
+//! The tree comes from the typed decoder, so members have the types upstream's have; whatever else is found (a fuzzer
+//! may hand in any JSON) counts as not being there. JSON that only its owner looks into, a default or the values of an
+//! enum, may be text still.
+
+use std::borrow::Cow;
+
+use crate::codec::json;
+use crate::{Map, Text, Value};
+
+/// One `JSONSchemaProps`.
+#[derive(Clone, Copy, Debug)]
+pub struct Props<'a>(&'a Map);
+
+/// `items` or `additionalProperties`.
+#[derive(Clone, Debug)]
+pub(crate) enum Sub<'a> {
+    Absent,
+    One(Props<'a>),
+    /// A list of schemas, which `items` may be.
+    Many(Vec<Props<'a>>),
+    Bool(bool),
+}
+
+impl<'a> Props<'a> {
+    /// The schema in a tree; an empty one if it is no object.
+    pub fn of(tree: &'a Value) -> Props<'a> {
+        static EMPTY: Map = Map::new();
+        Props(tree.as_object().unwrap_or(&EMPTY))
+    }
+
+    /// A member that is there and not null.
+    pub(crate) fn get(self, name: &str) -> Option<&'a Value> {
+        self.0.get(name).filter(|value| !value.is_null())
+    }
+
+    pub(crate) fn text(self, name: &str) -> &'a str {
+        self.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub(crate) fn optional_text(self, name: &str) -> Option<&'a str> {
+        self.get(name).and_then(Value::as_str)
+    }
+
+    pub(crate) fn flag(self, name: &str) -> bool {
+        self.get(name).and_then(Value::as_bool).unwrap_or_default()
+    }
+
+    pub(crate) fn int(self, name: &str) -> Option<i64> {
+        self.get(name).and_then(Value::as_int)
+    }
+
+    pub(crate) fn number(self, name: &str) -> Option<f64> {
+        match self.get(name)? {
+            #[expect(clippy::cast_precision_loss, reason = "bounds are doubles, to upstream too")]
+            Value::Int(number) => Some(*number as f64),
+            Value::Float(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// JSON of the author's: null counts as absent.
+    pub(crate) fn json(self, name: &str) -> Option<Cow<'a, Value>> {
+        Some(opened(self.get(name)?)).filter(|value| !value.is_null())
+    }
+
+    pub(crate) fn enumeration(self) -> Vec<Value> {
+        self.elements("enum").iter().map(|value| opened(value).into_owned()).collect()
+    }
+
+    pub(crate) fn texts(self, name: &str) -> Vec<Text> {
+        self.elements(name).iter().map(|value| Text::new(value.as_str().unwrap_or_default())).collect()
+    }
+
+    pub(crate) fn elements(self, name: &str) -> &'a [Value] {
+        self.get(name).and_then(Value::as_array).unwrap_or_default()
+    }
+
+    pub(crate) fn schema(self, name: &str) -> Option<Props<'a>> {
+        self.get(name).map(Props::of)
+    }
+
+    pub(crate) fn schemas(self, name: &str) -> impl ExactSizeIterator<Item = Props<'a>> {
+        self.elements(name).iter().map(Props::of)
+    }
+
+    /// The members of a map of schemas, by name.
+    pub(crate) fn named(self, name: &str) -> impl ExactSizeIterator<Item = (&'a str, Props<'a>)> {
+        static EMPTY: Map = Map::new();
+        let map = self.get(name).and_then(Value::as_object).unwrap_or(&EMPTY);
+        map.iter().map(|(name, value)| (name, Props::of(value)))
+    }
+
+    pub(crate) fn property(self, name: &str) -> Option<Props<'a>> {
+        self.get("properties")?.get(name).map(Props::of)
+    }
+
+    pub(crate) fn items(self) -> Sub<'a> {
+        match self.get("items") {
+            Some(Value::Array(several)) => Sub::Many(several.iter().map(Props::of).collect()),
+            Some(Value::Object(one)) => Sub::One(Props(one)),
+            _ => Sub::Absent,
+        }
+    }
+
+    pub(crate) fn additional(self) -> Sub<'a> {
+        match self.get("additionalProperties") {
+            Some(Value::Bool(flag)) => Sub::Bool(*flag),
+            Some(Value::Object(one)) => Sub::One(Props(one)),
+            _ => Sub::Absent,
+        }
+    }
+
+    /// The members that are set to something that is not their zero.
+    pub(crate) fn set_members(self) -> impl Iterator<Item = (&'a str, &'a Value)> {
+        self.0.iter().filter(|(_, value)| !is_zero(value))
+    }
+}
+
+impl<'a> Sub<'a> {
+    pub(crate) fn one(self) -> Option<Props<'a>> {
+        match self {
+            Sub::One(props) => Some(props),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(self, Sub::Absent)
+    }
+}
+
+/// JSON that was carried as its text, as a tree.
+pub(crate) fn opened(value: &Value) -> Cow<'_, Value> {
+    match value {
+        // Deeper than any tree may be: nobody could have validated it either.
+        Value::Raw(raw) => Cow::Owned(json::parse(raw.as_str().as_bytes()).unwrap_or_default()),
+        other => Cow::Borrowed(other),
+    }
+}
+
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(flag) => !flag,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    }
+}

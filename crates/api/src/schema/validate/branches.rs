@@ -1,0 +1,152 @@
+//! `anyOf`, `oneOf`, `allOf`, `not`: what other schemas say about the same value.
+
+use super::Walk;
+use super::complaint::{Outcome, Place};
+use crate::Value;
+use crate::go_text::Quoted;
+use crate::schema::node::{Checks, NodeId};
+use crate::value::Path;
+
+impl Walk<'_> {
+    pub(super) fn branches(
+        &self,
+        checks: &Checks,
+        value: &Value,
+        old: Option<&Value>,
+        at: &Path<'_>,
+        out: &mut Outcome,
+    ) {
+        if !checks.any_of.is_empty() {
+            self.any_of(&checks.any_of, value, old, at, out);
+        }
+        if !checks.one_of.is_empty() {
+            self.one_of(&checks.one_of, value, old, at, out);
+        }
+        if !checks.all_of.is_empty() {
+            self.all_of(&checks.all_of, value, old, at, out);
+        }
+        if let Some(branch) = checks.not
+            && self.quietly(branch, value, old, at, out).is_valid()
+        {
+            out.fail(|| self.invalid_somewhere(format!("{} must not validate the schema (not)", quoted(at))));
+        }
+    }
+
+    fn any_of(
+        &self,
+        several: &[NodeId],
+        value: &Value,
+        old: Option<&Value>,
+        at: &Path<'_>,
+        out: &mut Outcome,
+    ) {
+        for branch in several {
+            let outcome = self.quietly(*branch, value, old, at, out);
+            if outcome.is_valid() {
+                return out.merge(outcome);
+            }
+        }
+        out.fail(|| {
+            self.invalid_somewhere(format!("{} must validate at least one schema (anyOf)", quoted(at)))
+        });
+        self.nearest_miss(several, value, old, at, out);
+    }
+
+    fn one_of(
+        &self,
+        several: &[NodeId],
+        value: &Value,
+        old: Option<&Value>,
+        at: &Path<'_>,
+        out: &mut Outcome,
+    ) {
+        let mut valid = 0;
+        let mut first = None;
+        for branch in several {
+            let outcome = self.quietly(*branch, value, old, at, out);
+            if outcome.is_valid() {
+                valid += 1;
+                first.get_or_insert(outcome);
+            }
+        }
+        match (valid, first) {
+            (1, Some(first)) => out.merge(first),
+            (0, _) => {
+                out.fail(|| self.not_exactly_one("Found none valid", at));
+                self.nearest_miss(several, value, old, at, out);
+            }
+            _ => out.fail(|| self.not_exactly_one(&format!("Found {valid} valid alternatives"), at)),
+        }
+    }
+
+    fn not_exactly_one(&self, found: &str, at: &Path<'_>) -> super::Complaint {
+        self.invalid_somewhere(format!(
+            "{} must validate one and only one schema (oneOf). {found}",
+            quoted(at)
+        ))
+    }
+
+    fn all_of(
+        &self,
+        several: &[NodeId],
+        value: &Value,
+        old: Option<&Value>,
+        at: &Path<'_>,
+        out: &mut Outcome,
+    ) {
+        let mut valid = 0;
+        for branch in several {
+            let before = out.mark();
+            self.schema_of(self.schema.node(*branch), value, old, at, out);
+            valid += usize::from(!out.failed_since(&before));
+        }
+        if valid < several.len() {
+            let none = if valid == 0 { ". None validated" } else { "" };
+            out.fail(|| {
+                self.invalid_somewhere(format!("{} must validate all the schemas (allOf){none}", quoted(at)))
+            });
+        }
+    }
+
+    /// The complaints of the alternative in which most was right.
+    fn nearest_miss(
+        &self,
+        several: &[NodeId],
+        value: &Value,
+        old: Option<&Value>,
+        at: &Path<'_>,
+        out: &mut Outcome,
+    ) {
+        if !out.is_loud() {
+            return;
+        }
+        let mut nearest: Option<Outcome> = None;
+        for branch in several {
+            let mut outcome = Outcome::alternative();
+            self.schema_of(self.schema.node(*branch), value, old, at, &mut outcome);
+            if nearest.as_ref().is_none_or(|nearest| outcome.matches() > nearest.matches()) {
+                nearest = Some(outcome);
+            }
+        }
+        if let Some(nearest) = nearest {
+            out.merge(nearest);
+        }
+    }
+
+    fn quietly(
+        &self,
+        branch: NodeId,
+        value: &Value,
+        old: Option<&Value>,
+        at: &Path<'_>,
+        out: &Outcome,
+    ) -> Outcome {
+        let mut outcome = out.in_silence();
+        self.schema_of(self.schema.node(branch), value, old, at, &mut outcome);
+        outcome
+    }
+}
+
+fn quoted(at: &Path<'_>) -> String {
+    Quoted(&Place(at).to_string()).to_string()
+}

@@ -1,0 +1,216 @@
+//! Complaints, worded as upstream's validator words them and turned into field errors as its API server does.
+
+use super::{Walk, shown};
+use crate::Value;
+use crate::field_error::{FieldError, FieldErrorKind};
+use crate::go_text::Quoted;
+use crate::value::Path;
+
+/// What a walk found.
+pub(super) struct Outcome {
+    failures: usize,
+    /// What was checked, by upstream's count.
+    matches: usize,
+    /// None: nobody wants the words.
+    complaints: Option<Vec<Complaint>>,
+    /// Whether anybody will look at the count.
+    counted: bool,
+}
+
+pub(super) struct Complaint {
+    /// The validator's own words. Equal ones are one complaint.
+    message: String,
+    error: FieldError,
+}
+
+/// A place in an outcome to go back to.
+pub(super) struct Mark {
+    failures: usize,
+    complaints: usize,
+}
+
+impl Outcome {
+    pub(super) fn loud() -> Outcome {
+        Outcome { failures: 0, matches: 0, complaints: Some(Vec::new()), counted: false }
+    }
+
+    /// An empty one without words, for a part of the same walk.
+    pub(super) fn in_silence(&self) -> Outcome {
+        Outcome { failures: 0, matches: 0, complaints: None, counted: self.counted }
+    }
+
+    /// Complaints of one of several alternatives.
+    pub(super) fn alternative() -> Outcome {
+        Outcome { counted: true, ..Outcome::loud() }
+    }
+
+    pub(super) fn is_valid(&self) -> bool {
+        self.failures == 0
+    }
+
+    pub(super) fn is_loud(&self) -> bool {
+        self.complaints.is_some()
+    }
+
+    pub(super) fn counts(&self) -> bool {
+        self.counted
+    }
+
+    pub(super) fn matches(&self) -> usize {
+        self.matches
+    }
+
+    pub(super) fn matched(&mut self, checks: usize) {
+        self.matches += checks;
+    }
+
+    pub(super) fn fail(&mut self, complaint: impl FnOnce() -> Complaint) {
+        self.failures += 1;
+        if let Some(complaints) = &mut self.complaints {
+            complaints.push(complaint());
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: Outcome) {
+        self.failures += other.failures;
+        self.matches += other.matches;
+        if let (Some(complaints), Some(others)) = (&mut self.complaints, other.complaints) {
+            complaints.extend(others);
+        }
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        Mark { failures: self.failures, complaints: self.complaints.as_ref().map_or(0, Vec::len) }
+    }
+
+    pub(super) fn failed_since(&self, mark: &Mark) -> bool {
+        self.failures > mark.failures
+    }
+
+    pub(super) fn forget(&mut self, mark: &Mark) {
+        self.failures = mark.failures;
+        if let Some(complaints) = &mut self.complaints {
+            complaints.truncate(mark.complaints);
+        }
+    }
+
+    /// The errors, each once, in the order they were found.
+    pub(super) fn into_errors(self) -> Vec<FieldError> {
+        let complaints = self.complaints.unwrap_or_default();
+        let mut seen = std::collections::HashSet::with_capacity(complaints.len());
+        let new = complaints.into_iter().filter(|complaint| seen.insert(complaint.message.clone()));
+        new.map(|complaint| complaint.error).collect()
+    }
+}
+
+impl Walk<'_> {
+    pub(super) fn wrong_type(&self, wanted: &str, found: &'static str, at: &Path<'_>) -> Complaint {
+        let message = format!("{} in body must be of type {wanted}: {}", Place(at), Quoted(found));
+        self.said(FieldErrorKind::TypeInvalid, Some(shown::quoted(found)), message, at)
+    }
+
+    pub(super) fn wrong_format(&self, wanted: &str, text: &str, at: &Path<'_>) -> Complaint {
+        let message = format!("{} in body must be of type {wanted}: {}", Place(at), Quoted(text));
+        self.said(FieldErrorKind::TypeInvalid, Some(shown::quoted(text)), message, at)
+    }
+
+    /// The value breaks a rule: `spec.x in body should …`.
+    pub(super) fn invalid(&self, shown: String, wanted: &str, at: &Path<'_>) -> Complaint {
+        let message = format!("{} in body {wanted}", Place(at));
+        self.said(FieldErrorKind::Invalid, Some(shown), message, at)
+    }
+
+    /// As [`Walk::invalid`], in words that do not begin with the place.
+    pub(super) fn invalid_in_words(&self, shown: String, message: String, at: &Path<'_>) -> Complaint {
+        self.said(FieldErrorKind::Invalid, Some(shown), message, at)
+    }
+
+    /// Upstream does not say in which field, but in words.
+    pub(super) fn invalid_somewhere(&self, message: String) -> Complaint {
+        self.said(FieldErrorKind::Invalid, Some(shown::quoted("")), message, &Path::Root)
+    }
+
+    pub(super) fn forbidden_property(&self, name: &str, at: &Path<'_>) -> Complaint {
+        let message = format!("{}.{name} in body is a forbidden property", Place(at));
+        self.said(FieldErrorKind::Invalid, Some(shown::quoted(name)), message, at)
+    }
+
+    pub(super) fn required(&self, at: &Path<'_>) -> Complaint {
+        let message = format!("{} in body is required", Place(at));
+        self.worded(FieldErrorKind::Required, None, message, String::new(), at)
+    }
+
+    pub(super) fn too_long(&self, most: i64, at: &Path<'_>) -> Complaint {
+        let message = format!("{} in body should be at most {most} chars long", Place(at));
+        let detail = match most {
+            1 => "may not be more than 1 byte".to_owned(),
+            0.. => format!("may not be more than {most} bytes"),
+            _ => "value is too long".to_owned(),
+        };
+        self.worded(FieldErrorKind::TooLong, None, message, detail, at)
+    }
+
+    pub(super) fn too_many(&self, count: i64, most: i64, of: &str, at: &Path<'_>) -> Complaint {
+        let message = format!("{} in body should have at most {most} {of}", Place(at));
+        let detail = match most {
+            1 => "must have at most 1 item".to_owned(),
+            0.. => format!("must have at most {most} items"),
+            _ => "has too many items".to_owned(),
+        };
+        self.worded(FieldErrorKind::TooMany, Some(count.to_string()), message, detail, at)
+    }
+
+    pub(super) fn not_supported(&self, value: &Value, allowed: &[Value], at: &Path<'_>) -> Complaint {
+        let names = allowed.iter().map(|value| match value {
+            Value::String(text) => shown::quoted(text),
+            other => shown::quoted(&shown::as_json(other)),
+        });
+        let detail = format!("supported values: {}", names.collect::<Vec<_>>().join(", "));
+        let message = format!("{} in body should be one of {detail}", Place(at));
+        self.worded(FieldErrorKind::NotSupported, Some(shown(value)), message, detail, at)
+    }
+
+    fn said(&self, kind: FieldErrorKind, shown: Option<String>, message: String, at: &Path<'_>) -> Complaint {
+        let detail = message.clone();
+        self.worded(kind, shown, message, detail, at)
+    }
+
+    fn worded(
+        &self,
+        kind: FieldErrorKind,
+        bad_value: Option<String>,
+        message: String,
+        detail: String,
+        at: &Path<'_>,
+    ) -> Complaint {
+        Complaint { message, error: FieldError { kind, field: self.field(at), bad_value, detail } }
+    }
+
+    fn field(&self, at: &Path<'_>) -> String {
+        let below = Place(at).to_string();
+        let below = below.strip_prefix('.').unwrap_or(&below);
+        match (self.base, below) {
+            (Path::Root, "") => "<nil>".to_owned(),
+            (Path::Root, below) => below.to_owned(),
+            (base, "") => base.to_string(),
+            (base, below) => format!("{base}.{below}"),
+        }
+    }
+}
+
+/// A path as the validator writes it: keys of maps as if they were fields, with a dot even at the very front.
+pub(super) struct Place<'a>(pub(super) &'a Path<'a>);
+
+impl std::fmt::Display for Place<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (place, link) in self.0.links().into_iter().enumerate() {
+            match link {
+                Path::Field(_, name) if place == 0 => write!(out, "{name}")?,
+                Path::Field(_, name) | Path::Key(_, name) => write!(out, ".{name}")?,
+                Path::Index(_, index) => write!(out, "[{index}]")?,
+                Path::Root => {}
+            }
+        }
+        Ok(())
+    }
+}

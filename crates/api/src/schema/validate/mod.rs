@@ -1,0 +1,278 @@
+//! Validating a value: is it what its schema says, and if not, what is wrong, in upstream's words.
+//!
+//! The walk goes down value and schema together. It allocates nothing while all is well: paths are links on the stack,
+//! and complaints are worded only when they are made. Of alternatives (`anyOf`, `oneOf`) each is first tried without
+//! wording anything; upstream then shows the complaints of the one that got furthest, so the walk counts what it
+//! checks just as upstream does.
+//!
+//! On an update a part that is as it was is not complained about ([`Schema::validate_update`]).
+
+mod branches;
+mod complaint;
+mod number;
+mod shown;
+
+use complaint::{Complaint, Outcome};
+pub(crate) use shown::{as_json, shown};
+
+use super::node::{Additional, Checks, Flags, Node, NodeId, Type, Types};
+use super::{Schema, correlate};
+use crate::field_error::FieldError;
+use crate::value::Path;
+use crate::{Map, Value};
+
+impl Schema {
+    /// What is wrong with a value of the root. `at` is where it stands: the root, or `status` of a larger object.
+    pub fn validate(&self, value: &Value, at: &Path<'_>) -> Vec<FieldError> {
+        self.validate_node(self.root, value, at)
+    }
+
+    /// As [`Schema::validate`], without complaints about what was so before.
+    pub fn validate_update(&self, new: &Value, old: &Value, at: &Path<'_>) -> Vec<FieldError> {
+        self.complaints(self.root, new, Some(old), at)
+    }
+
+    /// What is wrong with a value of some node.
+    pub(crate) fn validate_node(&self, node: NodeId, value: &Value, at: &Path<'_>) -> Vec<FieldError> {
+        self.complaints(node, value, None, at)
+    }
+
+    fn complaints(&self, node: NodeId, value: &Value, old: Option<&Value>, at: &Path<'_>) -> Vec<FieldError> {
+        let mut outcome = Outcome::loud();
+        Walk { schema: self, base: at }.value(self.node(node), value, old, &Path::Root, &mut outcome);
+        outcome.into_errors()
+    }
+}
+
+struct Walk<'s> {
+    schema: &'s Schema,
+    /// Where the root of the walk is.
+    base: &'s Path<'s>,
+}
+
+impl Walk<'_> {
+    /// A field, an element or the root: where it is as it was before, nothing is wrong with it.
+    fn value(&self, node: &Node, value: &Value, old: Option<&Value>, at: &Path<'_>, out: &mut Outcome) {
+        let before = out.mark();
+        self.schema_of(node, value, old, at, out);
+        if out.failed_since(&before)
+            && let Some(old) = old
+            && correlate::same(self.schema, node, value, old)
+        {
+            out.forget(&before);
+        }
+    }
+
+    /// What one schema says about a value.
+    fn schema_of(&self, node: &Node, value: &Value, old: Option<&Value>, at: &Path<'_>, out: &mut Outcome) {
+        // Upstream counts what it checks; without anything to check, nobody will ask for the count.
+        if !node.flags.has(Flags::CHECKS) && !out.counts() {
+            return;
+        }
+        let checks = node.checks.as_deref();
+        if value.is_null() {
+            return self.null(node, checks, at, out);
+        }
+        self.types(node, checks, value, at, out);
+        if let Some(checks) = checks {
+            self.branches(checks, value, old, at, out);
+        }
+        out.matched(2);
+        match value {
+            Value::String(text) => self.text(checks, text, at, out),
+            Value::Int(_) | Value::Float(_) => self.number(node, checks, value, at, out),
+            Value::Array(items) => self.array(node, checks, items, old, at, out),
+            Value::Object(map) => {
+                // Upstream asks for the enum first.
+                self.enumeration(checks, value, at, out);
+                self.object(node, checks, map, old, at, out);
+                out.matched(3);
+                return;
+            }
+            _ => {}
+        }
+        self.enumeration(checks, value, at, out);
+        out.matched(2);
+    }
+
+    fn null(&self, node: &Node, checks: Option<&Checks>, at: &Path<'_>, out: &mut Outcome) {
+        if node.types == Types::Any || node.nullable {
+            out.matched(1);
+        } else {
+            out.fail(|| self.wrong_type(node.types.name(), "null", at));
+        }
+        self.enumeration(checks, &Value::Null, at, out);
+    }
+
+    fn types(&self, node: &Node, checks: Option<&Checks>, value: &Value, at: &Path<'_>, out: &mut Outcome) {
+        let format = checks.map_or("", |checks| checks.format_name.as_str());
+        if node.types == Types::Any && format.is_empty() {
+            return;
+        }
+        out.matched(1);
+        let (found, found_format) = type_of(value);
+        let fits = node.types.includes(found)
+            || match value {
+                Value::Float(number) => node.types.includes(Type::Integer) && number::is_whole(*number),
+                Value::Int(_) => node.types.includes(Type::Number),
+                _ => false,
+            };
+        if fits {
+            return out.matched(1);
+        }
+        let text_like = matches!(value, Value::String(_) | Value::Array(_));
+        if format.is_empty() {
+            out.fail(|| self.wrong_type(node.types.name(), found.name(), at));
+        } else if !text_like && found_format != format {
+            out.fail(|| self.wrong_type(format, found_format, at));
+        } else if text_like && !node.types.includes(Type::Number) && !node.types.includes(Type::Integer) {
+            // Left to the format.
+            out.matched(1);
+        } else {
+            out.fail(|| self.wrong_type(node.types.name(), found.name(), at));
+        }
+    }
+
+    fn text(&self, checks: Option<&Checks>, text: &str, at: &Path<'_>, out: &mut Outcome) {
+        out.matched(1);
+        let Some(checks) = checks else { return };
+        let length = || i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+        if let Some(most) = checks.max_length.filter(|most| length() > *most) {
+            out.fail(|| self.too_long(most, at));
+        } else if let Some(least) = checks.min_length.filter(|least| length() < *least) {
+            let wanted = format_args!("should be at least {least} chars long").to_string();
+            out.fail(|| self.invalid(shown::quoted(text), &wanted, at));
+        } else if let Some(pattern) = checks.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
+            out.fail(|| {
+                self.invalid(shown::quoted(text), &format!("should match '{}'", pattern.as_str()), at)
+            });
+        }
+        if let Some(format) = checks.format {
+            out.matched(1);
+            if !format.matches(text) {
+                out.fail(|| self.wrong_format(&checks.format_name, text, at));
+            }
+        }
+    }
+
+    fn array(
+        &self,
+        node: &Node,
+        checks: Option<&Checks>,
+        items: &[Value],
+        old: Option<&Value>,
+        at: &Path<'_>,
+        out: &mut Outcome,
+    ) {
+        if let Some(item) = self.schema.item(node)
+            && (item.flags.has(Flags::CHECKS) || out.counts())
+        {
+            let mut before = old.and_then(|old| correlate::Elements::of(node, old));
+            for (index, value) in items.iter().enumerate() {
+                let old = before.as_mut().and_then(|before| before.of_element(value));
+                self.value(item, value, old, &at.index(index), out);
+            }
+        }
+        out.matched(2);
+        let Some(checks) = checks else { return };
+        let count = i64::try_from(items.len()).unwrap_or(i64::MAX);
+        if let Some(least) = checks.min_items.filter(|least| count < *least) {
+            out.fail(|| self.invalid(count.to_string(), &format!("should have at least {least} items"), at));
+        }
+        if let Some(most) = checks.max_items.filter(|most| count > *most) {
+            out.fail(|| self.too_many(count, most, "items", at));
+        }
+        if checks.unique_items && super::lists::has_duplicates(items) {
+            out.fail(|| self.invalid(shown::quoted(""), "shouldn't contain duplicates", at));
+        }
+    }
+
+    fn object(
+        &self,
+        node: &Node,
+        checks: Option<&Checks>,
+        map: &Map,
+        old: Option<&Value>,
+        at: &Path<'_>,
+        out: &mut Outcome,
+    ) {
+        if let Some(checks) = checks {
+            self.count_members(checks, map, at, out);
+        }
+        let mut properties = node.properties.iter().peekable();
+        for (name, value) in map.iter() {
+            while properties.next_if(|property| property.name.as_str() < name).is_some() {}
+            match (properties.next_if(|property| property.name == name), node.additional) {
+                (Some(property), _) => {
+                    let below = self.schema.node(property.node);
+                    self.value(below, value, old_member(old, name, at), &at.field(name), out);
+                }
+                (None, Additional::Node(id)) => {
+                    let below = self.schema.node(id);
+                    self.value(below, value, old_member(old, name, at), &at.key(name), out);
+                }
+                (None, Additional::Refused) => out.fail(|| self.forbidden_property(name, at)),
+                (None, Additional::Any | Additional::Unsaid) => {}
+            }
+        }
+        for name in checks.map(|checks| checks.required.as_slice()).unwrap_or_default() {
+            if !map.contains_key(name) {
+                out.fail(|| self.required(&at.key(name)));
+            }
+        }
+    }
+
+    fn count_members(&self, checks: &Checks, map: &Map, at: &Path<'_>, out: &mut Outcome) {
+        let count = i64::try_from(map.len()).unwrap_or(i64::MAX);
+        if let Some(least) = checks.min_properties.filter(|least| count < *least) {
+            out.fail(|| {
+                self.invalid(count.to_string(), &format!("should have at least {least} properties"), at)
+            });
+        }
+        if let Some(most) = checks.max_properties.filter(|most| count > *most) {
+            out.fail(|| self.too_many(count, most, "properties", at));
+        }
+    }
+
+    fn enumeration(&self, checks: Option<&Checks>, value: &Value, at: &Path<'_>, out: &mut Outcome) {
+        let allowed = checks.map(|checks| checks.enumeration.as_slice()).unwrap_or_default();
+        if !allowed.is_empty() && !allowed.iter().any(|allowed| is_meant(value, allowed)) {
+            out.fail(|| self.not_supported(value, allowed, at));
+        }
+    }
+}
+
+/// The member before the update. What the object is, upstream never takes for granted.
+fn old_member<'o>(old: Option<&'o Value>, name: &str, at: &Path<'_>) -> Option<&'o Value> {
+    let type_meta = matches!(at, Path::Root) && matches!(name, "apiVersion" | "kind");
+    old?.get(name).filter(|_| !type_meta)
+}
+
+/// Whether a value is one of an enum. Numbers are turned into the kind of number that the enum has.
+#[expect(clippy::cast_precision_loss, reason = "upstream converts, too")]
+fn is_meant(value: &Value, allowed: &Value) -> bool {
+    match (value, allowed) {
+        (Value::Null, _) | (_, Value::Null) => false,
+        (Value::Int(value), Value::Float(allowed)) => *value as f64 == *allowed,
+        (Value::Float(value), Value::Int(allowed)) => number::truncated(*value) == *allowed,
+        // Upstream's language makes a character of a number.
+        (Value::Int(value), Value::String(allowed)) => {
+            let character = u32::try_from(*value).ok().and_then(char::from_u32).unwrap_or('\u{fffd}');
+            allowed.as_str() == character.encode_utf8(&mut [0; 4])
+        }
+        _ => value == allowed,
+    }
+}
+
+/// The type a value has, and the format upstream infers for it.
+fn type_of(value: &Value) -> (Type, &'static str) {
+    match value {
+        Value::Bool(_) => (Type::Boolean, ""),
+        Value::Int(_) => (Type::Integer, "int64"),
+        Value::Float(_) => (Type::Number, "float64"),
+        Value::String(_) => (Type::String, ""),
+        Value::Array(_) => (Type::Array, ""),
+        // Text that is carried stands for any JSON; what it is was checked when it was read.
+        Value::Null | Value::Raw(_) | Value::Object(_) => (Type::Object, ""),
+    }
+}
