@@ -6,8 +6,11 @@
 //! [`Store::replace`], [`Store::remove`]), gets a [`Revision`], and comes out again through [`Store::range`] and
 //! [`Store::watch`]. Values are shared [`bytes::Bytes`]: whoever reads one holds the bytes the store holds.
 //!
-//! `contract` (feature `testing`) is what every engine must pass.
+//! `contract` (feature `testing`) is what every engine must pass; `checker` tells whether what was recorded of one
+//! under load and failures was possible. `face` shows the embedded engine as an etcd.
 
+#[cfg(feature = "testing")]
+pub mod checker;
 #[cfg(feature = "testing")]
 #[expect(clippy::unwrap_used, reason = "checks are tests: they panic where the store is wrong")]
 pub mod contract;

@@ -19,15 +19,20 @@ use std::{
 
 /// The command line on one endpoint.
 #[derive(Clone)]
-struct Etcdctl {
+pub(crate) struct Etcdctl {
     endpoint: String,
     more: Vec<String>,
 }
 
 impl Etcdctl {
-    fn on(endpoint: &str) -> Self {
+    pub(crate) fn on(endpoint: &str) -> Self {
         assert!(Path::new(PROGRAM).exists(), "missing Debian's etcd-client: run scripts/test-prereqs.sh");
         Etcdctl { endpoint: endpoint.to_owned(), more: Vec::new() }
+    }
+
+    pub(crate) fn with(mut self, flags: &str) -> Self {
+        self.more.extend(flags.split_whitespace().map(str::to_owned));
+        self
     }
 
     fn command(&self, arguments: &str) -> Command {
@@ -49,7 +54,7 @@ impl Etcdctl {
     }
 
     /// What it prints; it must succeed.
-    async fn says(&self, arguments: &str) -> String {
+    pub(crate) async fn says(&self, arguments: &str) -> String {
         self.answers(arguments, "").await
     }
 

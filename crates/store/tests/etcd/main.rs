@@ -2,6 +2,7 @@
 //!
 //! Needs what `scripts/test-prereqs.sh` installs.
 
+mod access;
 mod cluster;
 mod contract;
 mod etcdctl;

@@ -1,0 +1,229 @@
+//! The checker catches what it is there to catch: planted bugs, each in a history that was sound before.
+
+use super::{Did, History, Operation, Traffic, Violation, WatchRecord, Written, check};
+use crate::embedded::{Config, Embedded, SystemClock, files::SimulatedDisk};
+use crate::{EventKind, KeyRange, Revision, WatchItem};
+use std::{sync::Arc, time::Duration};
+
+/// A sound history, recorded.
+async fn recorded() -> History {
+    let files = Arc::new(SimulatedDisk::default().files());
+    let store = Embedded::open(Config::default(), files, Arc::new(SystemClock::default())).unwrap();
+    let traffic = Traffic {
+        clients: 4,
+        lasts: Duration::from_millis(150),
+        rest: Duration::from_micros(500),
+        watchers: 2,
+        seed: 7,
+    };
+    traffic.run(Arc::new(store)).await
+}
+
+/// Plants a bug and looks for what must be found.
+async fn check_planted(plant: impl Fn(&mut History), caught: impl Fn(&Violation) -> bool) {
+    let mut history = recorded().await;
+    assert_eq!(check(&history), [], "sound before");
+    plant(&mut history);
+    let violations = check(&history);
+    assert!(violations.iter().any(caught), "{violations:?}");
+}
+
+/// Plants a bug in the first watch.
+async fn check_watch(plant: impl Fn(&mut WatchRecord), caught: impl Fn(&Violation) -> bool) {
+    check_planted(|history| plant(&mut history.watches[0]), caught).await;
+}
+
+/// An acknowledged put in the middle.
+fn some_write(history: &mut History) -> &mut Operation {
+    let put = |op: &&mut Operation| {
+        matches!(op.did, Did::Write { value: Some(_), condition: None, outcome: Written::At(_), .. })
+    };
+    let count = history.operations.len() / 2;
+    history.operations.iter_mut().skip(count).find(put).unwrap()
+}
+
+fn revision_of(operation: &Operation) -> Revision {
+    match operation.did {
+        Did::Write { outcome: Written::At(revision), .. } => revision,
+        _ => panic!("not a write"),
+    }
+}
+
+/// The first item that holds events, past the beginning.
+fn some_events(watch: &WatchRecord) -> usize {
+    watch.items.iter().skip(3).position(|item| matches!(item, WatchItem::Events(_))).unwrap() + 3
+}
+
+#[tokio::test]
+async fn traffic_on_a_sound_store_is_sound_and_not_empty() {
+    let history = recorded().await;
+    assert_eq!(check(&history), []);
+    assert!(history.events.len() > 100, "{}", history.events.len());
+    assert!(history.events.iter().any(|event| event.kind == EventKind::Delete));
+    assert!(history.watches.iter().any(|watch| watch.items.len() > 50));
+}
+
+#[tokio::test]
+async fn a_lost_write_is_caught() {
+    check_planted(
+        |history| {
+            let lost = revision_of(some_write(history));
+            history.events.retain(|event| event.kv.mod_revision != lost);
+        },
+        |violation| matches!(violation, Violation::LostWrite { .. }),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_write_that_happens_twice_is_caught() {
+    check_planted(
+        |history| {
+            // The client was told nothing, and the store did it again much later.
+            let mut again = history.events[3].clone();
+            again.kv.mod_revision = history.events.last().unwrap().kv.mod_revision.next();
+            history.events.push(again);
+        },
+        |violation| matches!(violation, Violation::StrangeChange { .. }),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_swap_that_overwrites_a_change_it_did_not_see_is_caught() {
+    check_planted(
+        |history| match &mut some_write(history).did {
+            Did::Write { condition, .. } => *condition = Some(Revision::new(1)),
+            Did::Read { .. } => {}
+        },
+        |violation| matches!(violation, Violation::WrongSwap { .. }),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_stale_read_is_caught() {
+    check_planted(
+        |history| {
+            // A read that was sound when it was made is given again as the answer to a later question.
+            let late = history.operations.iter().map(|op| op.called).max().unwrap();
+            let old =
+                history.operations.iter().find(|op| matches!(op.did, Did::Read { at: None, .. })).unwrap();
+            let stale = Operation { called: late + 1, answered: late + 2, did: old.did.clone() };
+            history.operations.push(stale);
+        },
+        |violation| matches!(violation, Violation::Stale { .. }),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_read_that_mixes_two_revisions_is_caught() {
+    check_planted(
+        |history| {
+            let read = history.operations.iter_mut().rev().find_map(|op| match &mut op.did {
+                Did::Read { answer, at: None, .. } if !answer.kvs.is_empty() => Some(answer),
+                _ => None,
+            });
+            read.unwrap().kvs[0].value = "older".into();
+        },
+        |violation| matches!(violation, Violation::WrongAnswer { .. }),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_revision_that_goes_backwards_is_caught() {
+    check_planted(
+        |history| {
+            let late = history.operations.iter().map(|op| op.called).max().unwrap();
+            let write = some_write(history).clone();
+            history.operations.push(Operation { called: late + 1, answered: late + 2, ..write });
+        },
+        |violation| matches!(violation, Violation::Stale { .. }),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn an_event_told_twice_is_caught() {
+    check_watch(
+        |watch| {
+            let place = some_events(watch);
+            let again = watch.items[place].clone();
+            let later = watch.items.len() - 1;
+            watch.items.insert(later, again);
+        },
+        |violation| matches!(violation, Violation::Repeated { .. }),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_gap_after_resuming_is_caught() {
+    check_watch(
+        |watch| drop(watch.items.remove(some_events(watch))),
+        |violation| matches!(violation, Violation::Missing { .. }),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn events_out_of_order_are_caught() {
+    check_watch(
+        |watch| {
+            let first = some_events(watch);
+            let second =
+                watch.items[first + 1..].iter().position(|item| matches!(item, WatchItem::Events(_)));
+            watch.items.swap(first, first + 1 + second.unwrap());
+        },
+        |violation| matches!(violation, Violation::Unordered { .. } | Violation::Missing { .. }),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_revision_told_in_two_parts_is_caught() {
+    check_planted(
+        |history| {
+            // Two keys of one revision, told apart.
+            let mut second = history.events[0].clone();
+            second.kv.key = "traffic/z".into();
+            let first = history.events[0].clone();
+            history.events = vec![first.clone(), second.clone()];
+            let items = vec![WatchItem::Events(vec![first]), WatchItem::Events(vec![second])];
+            history.watches = vec![WatchRecord { range: KeyRange::all(), from: Revision::new(2), items }];
+        },
+        |violation| matches!(violation, Violation::Torn { .. }),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn an_event_with_another_value_is_caught() {
+    check_watch(
+        |watch| {
+            let place = some_events(watch);
+            if let WatchItem::Events(events) = &mut watch.items[place] {
+                events[0].kv.value = "another".into();
+            }
+        },
+        |violation| matches!(violation, Violation::WrongEvent { .. }),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn progress_before_the_events_it_promises_is_caught() {
+    check_watch(
+        |watch| {
+            let last = watch.items.iter().rev().find_map(|item| match item {
+                WatchItem::Events(events) => Some(events[0].kv.mod_revision),
+                WatchItem::Progress(_) => None,
+            });
+            watch.items.insert(2, WatchItem::Progress(last.unwrap()));
+        },
+        |violation| matches!(violation, Violation::BrokenBookmark { .. }),
+    )
+    .await;
+}

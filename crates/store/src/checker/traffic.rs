@@ -1,0 +1,273 @@
+//! Random traffic, and a record of it.
+//!
+//! Clients write, swap, delete and read a few keys, so that they get into each other's way. Watchers follow, give up
+//! now and then, and go on from where they were. Every value is written once, so that a change shows who made it.
+
+use super::{Did, History, Operation, WatchRecord, Written};
+use crate::{
+    Delete, Event, KeyRange, KeyValue, Op, OpAnswer, Put, RangeRequest, Revision, Store, StoreError,
+    SwapError, Txn, WatchItem, WatchRequest,
+};
+use bytes::Bytes;
+use fastrand::Rng;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    sync::watch,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+/// How much traffic.
+#[derive(Clone, Copy, Debug)]
+pub struct Traffic {
+    pub clients: usize,
+    /// How long clients go on.
+    pub lasts: Duration,
+    /// How long a client rests between two requests.
+    pub rest: Duration,
+    pub watchers: usize,
+    pub seed: u64,
+}
+
+const KEYS: usize = 8;
+/// Half of the keys begin with this.
+const SOME: &str = "traffic/a";
+const ALL: &str = "traffic/";
+/// After a request that was not answered.
+const RECOVERY: Duration = Duration::from_millis(20);
+/// How long watchers may take to be told everything in the end.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Traffic {
+    /// Lets it loose on a store that nobody else writes to, and gives its record. Panics where the store never comes
+    /// back to tell what happened.
+    pub async fn run(&self, store: Arc<dyn Store>) -> History {
+        let clock = Arc::new(AtomicU64::new(0));
+        let (running, until) = watch::channel(());
+        let first = patiently(|| store.current_revision()).await;
+        let mut clients = JoinSet::new();
+        let mut watchers = JoinSet::new();
+        for number in 0..self.clients {
+            let rng = Rng::with_seed(self.seed.wrapping_add(number as u64));
+            let client =
+                Client { number, writes: 0, rng, rest: self.rest, clock: clock.clone(), seen: Vec::new() };
+            clients.spawn(client.run(store.clone(), until.clone()));
+        }
+        for number in 0..self.watchers {
+            let rng = Rng::with_seed(self.seed.wrapping_add(1000 + number as u64));
+            let prefix = if number % 2 == 0 { ALL } else { SOME };
+            let range = KeyRange::prefix(prefix);
+            watchers.spawn(watch_all(store.clone(), range, first.next(), rng, until.clone()));
+        }
+        sleep(self.lasts).await;
+        drop((running, until));
+        let mut history = History::default();
+        while let Some(operations) = clients.join_next().await {
+            history.operations.extend(operations.expect("a client does not panic"));
+        }
+        let ended = timeout(PATIENCE, async {
+            while let Some(watch) = watchers.join_next().await {
+                history.watches.push(watch.expect("a watcher does not panic"));
+            }
+        });
+        ended.await.expect("every watcher is told everything in the end");
+        history.events = account(&*store, first.next()).await;
+        history
+    }
+}
+
+/// One client, that waits for each answer.
+struct Client {
+    number: usize,
+    writes: u64,
+    rng: Rng,
+    rest: Duration,
+    clock: Arc<AtomicU64>,
+    /// What it last saw of some keys.
+    seen: Vec<(Bytes, Revision)>,
+}
+
+impl Client {
+    async fn run(mut self, store: Arc<dyn Store>, until: watch::Receiver<()>) -> Vec<Operation> {
+        let mut operations = Vec::new();
+        // The sender is gone when it is time to stop.
+        while until.has_changed().is_ok() {
+            let called = self.now();
+            let did = match self.rng.u8(..20) {
+                0..5 => self.put(&*store).await,
+                5..11 => self.swap(&*store).await,
+                11..13 => self.delete(&*store).await,
+                13 => self.read(&*store, KeyRange::prefix(ALL), true).await,
+                14..17 => self.read(&*store, KeyRange::prefix(SOME), false).await,
+                _ => {
+                    let key = self.key();
+                    self.read(&*store, KeyRange::single(key), false).await
+                }
+            };
+            match did {
+                Some(did) => {
+                    let unknown = matches!(&did, Did::Write { outcome: Written::Unknown, .. });
+                    let answered = if unknown { u64::MAX } else { self.now() };
+                    operations.push(Operation { called, answered, did });
+                    sleep(if unknown { RECOVERY } else { self.rest }).await;
+                }
+                None => sleep(RECOVERY).await,
+            }
+        }
+        operations
+    }
+
+    fn now(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::SeqCst)
+    }
+
+    fn key(&mut self) -> Bytes {
+        let number = self.rng.usize(..KEYS);
+        let half = if number < KEYS / 2 { "a" } else { "b" };
+        format!("{ALL}{half}{number}").into()
+    }
+
+    fn value(&mut self) -> Bytes {
+        self.writes += 1;
+        format!("{}-{}", self.number, self.writes).into()
+    }
+
+    async fn put(&mut self, store: &dyn Store) -> Option<Did> {
+        let (key, value) = (self.key(), self.value());
+        let outcome = match store.put(Put::new(key.clone(), value.clone())).await {
+            Ok(revision) => Written::At(revision),
+            Err(error) => unknown(&error),
+        };
+        Some(Did::Write { key, value: Some(value), condition: None, outcome })
+    }
+
+    async fn swap(&mut self, store: &dyn Store) -> Option<Did> {
+        let (key, seen) = match self.seen.pop() {
+            Some(seen) => seen,
+            None => (self.key(), Revision::ZERO),
+        };
+        let value = self.value();
+        let outcome = match store.replace(seen, Put::new(key.clone(), value.clone())).await {
+            Ok(revision) => Written::At(revision),
+            Err(SwapError::Conflict { found, at }) => Written::Refused { found: found.map(|kv| *kv), at },
+            Err(SwapError::Store(error)) => unknown(&error),
+        };
+        Some(Did::Write { key, value: Some(value), condition: Some(seen), outcome })
+    }
+
+    async fn delete(&mut self, store: &dyn Store) -> Option<Did> {
+        let key = self.key();
+        let delete = Op::Delete(Delete::new(KeyRange::single(key.clone())));
+        let outcome = match store.txn(Txn { then: vec![delete], ..Txn::default() }).await {
+            Ok(answer) => match answer.answers[..] {
+                [OpAnswer::Delete { deleted: 0, .. }] => Written::Nothing(answer.revision),
+                _ => Written::At(answer.revision),
+            },
+            Err(error) => unknown(&error),
+        };
+        Some(Did::Write { key, value: None, condition: None, outcome })
+    }
+
+    async fn read(&mut self, store: &dyn Store, range: KeyRange, past: bool) -> Option<Did> {
+        let at = if past { self.seen.last().map(|(_, revision)| *revision) } else { None };
+        let request = RangeRequest { at, ..RangeRequest::new(range.clone()) };
+        let answer = store.range(request).await.ok()?;
+        if at.is_none() {
+            self.seen = answer.kvs.iter().map(|kv: &KeyValue| (kv.key.clone(), kv.mod_revision)).collect();
+            self.rng.shuffle(&mut self.seen);
+        }
+        Some(Did::Read { range, at, answer })
+    }
+}
+
+/// A store may fail to answer; it may not refuse what is right.
+fn unknown(error: &StoreError) -> Written {
+    assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
+    Written::Unknown
+}
+
+/// Watches from `from` on until everything that was written before the end of `until` has been told.
+async fn watch_all(
+    store: Arc<dyn Store>,
+    range: KeyRange,
+    from: Revision,
+    mut rng: Rng,
+    until: watch::Receiver<()>,
+) -> WatchRecord {
+    let mut record = WatchRecord { range: range.clone(), from, items: Vec::new() };
+    let mut next = from;
+    let mut target = None;
+    loop {
+        let request = WatchRequest::new(range.clone()).from(next).with_previous();
+        let Ok(mut watch) = store.watch(request).await else {
+            sleep(RECOVERY).await;
+            continue;
+        };
+        let mut life = rng.u32(1..60);
+        while life > 0 {
+            if until.has_changed().is_err() {
+                life = u32::MAX;
+                if target.is_none() {
+                    // Some writes may still be on their way; their authors are waited for.
+                    sleep(RECOVERY * 10).await;
+                    target = Some(patiently(|| store.current_revision()).await);
+                }
+            }
+            if target.is_some() || rng.u8(..8) == 0 {
+                watch.request_progress();
+            }
+            let item = match timeout(Duration::from_millis(200), watch.next()).await {
+                Err(_) => continue,
+                Ok(Err(_)) => break,
+                Ok(Ok(item)) => item,
+            };
+            let through = match &item {
+                WatchItem::Events(events) => events.last().map_or(next, |event| event.kv.mod_revision),
+                WatchItem::Progress(revision) => *revision,
+            };
+            next = next.max(through.next());
+            let told =
+                matches!(item, WatchItem::Progress(_)) && target.is_some_and(|target| through >= target);
+            record.items.push(item);
+            if told {
+                return record;
+            }
+            life -= 1;
+        }
+    }
+}
+
+/// The store's own account of everything since `from`.
+async fn account(store: &dyn Store, from: Revision) -> Vec<Event> {
+    let last = patiently(|| store.current_revision()).await;
+    let request = WatchRequest::new(KeyRange::prefix(ALL)).from(from).with_previous();
+    let mut watch = patiently(|| store.watch(request.clone())).await;
+    let mut events = Vec::new();
+    loop {
+        watch.request_progress();
+        match watch.next().await.expect("the history is kept") {
+            WatchItem::Events(more) => events.extend(more),
+            WatchItem::Progress(revision) if revision >= last => return events,
+            WatchItem::Progress(_) => {}
+        }
+    }
+}
+
+/// Asks until the store answers.
+async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(ask: impl Fn() -> F) -> T {
+    let answer = timeout(PATIENCE, async {
+        loop {
+            if let Ok(answer) = ask().await {
+                return answer;
+            }
+            sleep(RECOVERY).await;
+        }
+    });
+    answer.await.expect("the store comes back")
+}
