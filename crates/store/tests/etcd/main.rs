@@ -7,4 +7,5 @@ mod cluster;
 mod contract;
 mod etcdctl;
 mod faces;
+mod histories;
 mod trouble;

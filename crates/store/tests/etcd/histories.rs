@@ -1,0 +1,129 @@
+//! Recorded histories of stores under traffic, while the processes that hold them are killed, are sound.
+
+use crate::cluster::{Cluster, Release, free_ports};
+use crate::trouble::Trouble;
+use coracle_store::{
+    checker::{Did, History, Traffic, Written, check},
+    embedded::{Config, Embedded, SystemClock, files::RealFiles},
+    etcd::{Etcd, EtcdConfig},
+    face::{Face, FaceConfig, Listen},
+};
+use std::{
+    io::Read,
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+
+const TRAFFIC: Traffic = Traffic {
+    clients: 6,
+    lasts: Duration::from_secs(6),
+    rest: Duration::from_millis(4),
+    watchers: 4,
+    seed: 0,
+};
+
+fn assert_sound(history: &History) {
+    let violations = check(history);
+    assert!(violations.is_empty(), "{violations:#?}");
+    assert!(history.events.len() > 200, "only {} changes", history.events.len());
+    assert!(history.watches.iter().all(|watch| !watch.items.is_empty()));
+}
+
+/// How many writes were left in doubt: proof that the trouble was felt.
+fn doubts(history: &History) -> usize {
+    let doubt = |did: &Did| matches!(did, Did::Write { outcome: Written::Unknown, .. });
+    history.operations.iter().filter(|operation| doubt(&operation.did)).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_history_of_an_embedded_store_is_sound() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Arc::new(open(directory.path()));
+    let history = Traffic { lasts: Duration::from_secs(1), ..TRAFFIC }.run(store).await;
+    assert_sound(&history);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_history_of_three_members_is_sound_while_they_are_killed() {
+    let cluster = Cluster::start(Release::V36, 3).await;
+    let store = Arc::new(cluster.store());
+    let trouble = Trouble::begin(cluster);
+    let history = Traffic { seed: 1, ..TRAFFIC }.run(store).await;
+    assert!(trouble.end().await >= 2);
+    assert_sound(&history);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_history_of_an_old_member_is_sound_while_it_is_killed() {
+    let cluster = Cluster::start(Release::V34, 1).await;
+    let store = Arc::new(cluster.store());
+    let trouble = Trouble::begin(cluster);
+    let history = Traffic { seed: 2, ..TRAFFIC }.run(store).await;
+    assert!(trouble.end().await >= 2);
+    assert_sound(&history);
+    assert!(doubts(&history) > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_history_of_an_embedded_store_behind_its_face_is_sound_while_it_is_killed() {
+    let directory = tempfile::tempdir().unwrap();
+    let port = free_ports(1)[0];
+    let mut child = Served::start(directory.path(), port);
+    let store = Arc::new(Etcd::new(&EtcdConfig::new([format!("http://127.0.0.1:{port}")])).unwrap());
+    let traffic = tokio::spawn(async move { Traffic { seed: 3, ..TRAFFIC }.run(store).await });
+    let mut kills = 0;
+    while !traffic.is_finished() {
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        if !traffic.is_finished() && kills < 8 {
+            drop(child);
+            child = Served::start(directory.path(), port);
+            kills += 1;
+        }
+    }
+    let history = traffic.await.unwrap();
+    assert!(kills >= 4, "{kills} kills");
+    assert_sound(&history);
+    assert!(doubts(&history) > 0);
+}
+
+fn open(directory: &Path) -> Embedded {
+    let files = Arc::new(RealFiles::new(directory).unwrap());
+    Embedded::open(Config::default(), files, Arc::new(SystemClock::default())).unwrap()
+}
+
+/// This test's own program as another process, which shows a face until it is killed.
+struct Served(Child);
+
+const DIRECTORY: &str = "STORE_SERVED_DIRECTORY";
+const PORT: &str = "STORE_SERVED_PORT";
+
+impl Served {
+    fn start(directory: &Path, port: u16) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "histories::serve_until_killed", "--nocapture"]);
+        command.env(DIRECTORY, directory).env(PORT, port.to_string());
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::inherit());
+        Served(command.spawn().unwrap())
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// The other process. Where nobody asked for it, nothing is done. It ends with whoever started it: its input does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn serve_until_killed() {
+    let (Some(directory), Some(port)) = (std::env::var_os(DIRECTORY), std::env::var_os(PORT)) else { return };
+    let port: u16 = port.to_str().unwrap().parse().unwrap();
+    let listen = Listen::Tcp(([127, 0, 0, 1], port).into());
+    let face = Face::show(Arc::new(open(Path::new(&directory))), FaceConfig::new(listen)).unwrap();
+    let input = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
+    input.await.unwrap().unwrap();
+    face.stop().await;
+}
