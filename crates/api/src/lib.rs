@@ -23,6 +23,7 @@ pub mod meta;
 pub mod names;
 pub mod node_affinity;
 pub mod owner;
+pub mod patch;
 pub mod quantity;
 pub mod resource_version;
 pub mod schema;

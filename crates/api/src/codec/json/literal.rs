@@ -60,7 +60,9 @@ mod tests {
 
     #[test]
     fn scalars_keep_the_form_they_were_written_in() {
-        for text in ["2.0", "1e3", "-0", "12345678901234567890", r#""\u0061""#, r#""a<b""#, r#"["x",{"y":2.50}]"#] {
+        for text in
+            ["2.0", "1e3", "-0", "12345678901234567890", r#""\u0061""#, r#""a<b""#, r#"["x",{"y":2.50}]"#]
+        {
             assert_eq!(to_string(&parse_literal(text.as_bytes()).unwrap()), text);
         }
     }

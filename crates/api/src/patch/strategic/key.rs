@@ -1,0 +1,106 @@
+//! Telling the elements of a list apart: by the value of their merge key, or by themselves if they are scalars.
+
+use std::collections::HashMap;
+
+use super::Error;
+use crate::fuzz::steps;
+use crate::{Text, Value};
+
+/// A scalar that can be looked up.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(u64),
+    Text(Text),
+}
+
+impl Key {
+    /// `None`: a value that equals nothing, because it is no scalar.
+    pub(super) fn of(value: &Value) -> Option<Key> {
+        match value {
+            Value::Null => Some(Key::Null),
+            Value::Bool(flag) => Some(Key::Bool(*flag)),
+            Value::Int(number) => Some(Key::Int(*number)),
+            // Adding zero makes the negative zero a positive one: they are equal.
+            Value::Float(number) => Some(Key::Float((number + 0.0).to_bits())),
+            Value::String(text) => Some(Key::Text(text.clone())),
+            Value::Raw(_) | Value::Array(_) | Value::Object(_) => None,
+        }
+    }
+}
+
+/// What tells the elements of a list apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Identity<'k> {
+    Itself,
+    Member(&'k str),
+}
+
+impl<'k> Identity<'k> {
+    pub(super) fn by(merge_key: &'k str) -> Identity<'k> {
+        if merge_key.is_empty() { Identity::Itself } else { Identity::Member(merge_key) }
+    }
+
+    /// The element's key, without which nothing can be done with it.
+    pub(super) fn required(self, element: &Value) -> Result<Option<Key>, Error> {
+        match self {
+            Identity::Itself => Ok(Key::of(element)),
+            Identity::Member(name) => {
+                let map = element.as_object().ok_or_else(|| Error::not_a_map(element))?;
+                map.get(name).map(Key::of).ok_or_else(|| Error::no_merge_key(map, name))
+            }
+        }
+    }
+
+    /// The element's key, if it has one.
+    pub(super) fn find(self, element: &Value) -> Option<Key> {
+        match self {
+            Identity::Itself => Key::of(element),
+            Identity::Member(name) => Key::of(element.get(name)?),
+        }
+    }
+}
+
+/// Where each key comes first in a list.
+#[derive(Default)]
+pub(super) struct Ranks(HashMap<Key, usize>);
+
+impl Ranks {
+    pub(super) fn of(list: &[Value], identity: Identity<'_>) -> Ranks {
+        let mut ranks = Ranks(HashMap::with_capacity(list.len()));
+        for (place, element) in list.iter().enumerate() {
+            steps::count(1);
+            if let Some(key) = identity.find(element) {
+                ranks.0.entry(key).or_insert(place);
+            }
+        }
+        ranks
+    }
+
+    pub(super) fn get(&self, key: &Option<Key>) -> Option<usize> {
+        self.0.get(key.as_ref()?).copied()
+    }
+
+    pub(super) fn insert(&mut self, key: Key, place: usize) {
+        self.0.entry(key).or_insert(place);
+    }
+}
+
+/// Whether the elements of merged lists are objects. They must be of one sort.
+pub(super) fn are_objects(lists: &[&[Value]]) -> Result<bool, Error> {
+    let mut elements = lists.iter().flat_map(|list| list.iter());
+    let Some(first) = elements.next() else { return Err(Error::NoElements) };
+    match first {
+        Value::Array(_) => return Err(Error::ListOfLists),
+        Value::Null => return Err(Error::mixed(lists)),
+        _ => {}
+    }
+    let sort = std::mem::discriminant(first);
+    steps::count(lists.iter().map(|list| list.len()).sum());
+    if elements.any(|element| std::mem::discriminant(element) != sort) {
+        return Err(Error::mixed(lists));
+    }
+    Ok(matches!(first, Value::Object(_)))
+}

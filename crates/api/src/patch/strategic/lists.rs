@@ -1,0 +1,188 @@
+//! Merging lists, and which element comes where afterwards.
+//!
+//! The order of a merged list: elements that the patch names are in the patch's order, all others in the object's, and
+//! between the two an element of the object goes first only if it stood before in the object too. So what a patch adds
+//! comes to the front, and what it changes stays where it was.
+
+use super::key::{Identity, Key, Ranks, are_objects};
+use super::merge::{Merge, keys};
+use super::schema::Member;
+use super::{DIRECTIVE, Error};
+use crate::fuzz::steps;
+use crate::{Map, Value};
+use std::collections::HashSet;
+
+/// Two lists as one.
+#[derive(Default)]
+pub(super) struct Merged {
+    pub(super) list: Vec<Value>,
+    /// Where elements stand in the list of the object. An element that the patch adds stands in the place, at the end,
+    /// that one it deletes left free: `$setElementOrder` depends on that.
+    pub(super) standing: Ranks,
+}
+
+/// Both lists as one.
+pub(super) fn merge(
+    mode: Merge,
+    list: Vec<Value>,
+    patch: Vec<Value>,
+    member: &Member<'_>,
+) -> Result<Merged, Error> {
+    if list.is_empty() && patch.is_empty() {
+        return Ok(Merged::default());
+    }
+    if are_objects(&[&list, &patch])? {
+        return merge_objects(mode, list, patch, member);
+    }
+    let identity = Identity::by(member.merge_key());
+    let (wanted, standing) = (Ranks::of(&patch, identity), Ranks::of(&list, identity));
+    let mut seen = HashSet::new();
+    let mut all: Vec<Value> = list.into_iter().chain(patch).collect();
+    all.retain(|element| Key::of(element).is_none_or(|key| seen.insert(key)));
+    Ok(Merged { list: arrange(keyed(all, identity)?, &wanted, &standing), standing })
+}
+
+/// Takes the elements of one list out of another.
+pub(super) fn delete(list: &mut Vec<Value>, doomed: &[Value], member: &Member<'_>) -> Result<(), Error> {
+    if list.is_empty() && doomed.is_empty() {
+        return Ok(());
+    }
+    if are_objects(&[list, doomed])? {
+        // Upstream merges such a list as if it were no list of deletions.
+        *list = merge_objects(Merge::Final, std::mem::take(list), doomed.to_vec(), member)?.list;
+        return Ok(());
+    }
+    let doomed = keys(doomed, Identity::Itself);
+    list.retain(|element| Key::of(element).is_none_or(|key| !doomed.contains(&key)));
+    Ok(())
+}
+
+fn merge_objects(
+    mode: Merge,
+    list: Vec<Value>,
+    patch: Vec<Value>,
+    member: &Member<'_>,
+) -> Result<Merged, Error> {
+    let merge_key = member.merge_key();
+    if merge_key.is_empty() {
+        return Err(Error::ListWithoutKey(member.schema.kind()));
+    }
+    let identity = Identity::Member(merge_key);
+    let before = list.len();
+    let (mut list, patch) = obey_directives(list, patch, merge_key)?;
+    let (wanted, mut standing) = (Ranks::of(&patch, identity), Ranks::of(&list, identity));
+    let mut added = Ranks::default();
+    let first_added = list.len();
+    for element in patch {
+        let key = identity.required(&element)?;
+        let Value::Object(element) = element else { return Err(Error::not_a_map(&element)) };
+        match standing.get(&key).or_else(|| added.get(&key)) {
+            Some(place) => {
+                let Value::Object(found) = list[place].take() else { return Err(Error::mixed(&[&list])) };
+                list[place] = Value::Object(mode.objects(found, element, member.schema)?);
+            }
+            None => {
+                if let Some(key) = key {
+                    added.insert(key, list.len());
+                }
+                list.push(Value::Object(element));
+            }
+        }
+    }
+    let freed = before.saturating_sub(first_added);
+    let in_freed_places: Vec<Option<Key>> =
+        list[first_added..].iter().take(freed).map(|element| identity.find(element)).collect();
+    let list = arrange(keyed(list, identity)?, &wanted, &standing);
+    for (place, key) in in_freed_places.into_iter().enumerate() {
+        if let Some(key) = key {
+            standing.insert(key, first_added + place);
+        }
+    }
+    Ok(Merged { list, standing })
+}
+
+/// `$patch` in the elements of a patch. What remains of the list, and of the patch.
+fn obey_directives(
+    list: Vec<Value>,
+    patch: Vec<Value>,
+    merge_key: &str,
+) -> Result<(Vec<Value>, Vec<Value>), Error> {
+    let mut doomed = HashSet::new();
+    let mut replace = false;
+    let mut plain = Vec::with_capacity(patch.len());
+    for element in patch {
+        match directive(&element) {
+            None => plain.push(element),
+            Some((directive, map)) => match directive.as_str() {
+                Some("delete") => {
+                    let key = map.get(merge_key).ok_or_else(|| Error::no_merge_key(map, merge_key))?;
+                    doomed.extend(Key::of(key));
+                }
+                Some("replace") => replace = true,
+                Some("merge") => return Err(Error::MergeDirective),
+                _ => return Err(Error::unknown_directive(directive, map)),
+            },
+        }
+    }
+    if replace {
+        return Ok((plain, Vec::new()));
+    }
+    let identity = Identity::Member(merge_key);
+    let stays = |element: &Value| identity.find(element).is_none_or(|key| !doomed.contains(&key));
+    let list = if doomed.is_empty() { list } else { list.into_iter().filter(stays).collect() };
+    Ok((list, plain))
+}
+
+fn directive(element: &Value) -> Option<(&Value, &Map)> {
+    let map = element.as_object()?;
+    map.get(DIRECTIVE).map(|directive| (directive, map))
+}
+
+/// An element that is only there to delete another.
+fn deletes(element: &Value) -> bool {
+    directive(element).is_some_and(|(directive, _)| directive.as_str() == Some("delete"))
+}
+
+/// An element with its key.
+pub(super) type Keyed = (Option<Key>, Value);
+
+/// Every element with its key, which each must have.
+pub(super) fn keyed(list: Vec<Value>, identity: Identity<'_>) -> Result<Vec<Keyed>, Error> {
+    steps::count(list.len());
+    list.into_iter().map(|element| Ok((identity.required(&element)?, element))).collect()
+}
+
+/// Puts a merged list in order: `wanted` ranks what the patch names, `standing` what the object had.
+pub(super) fn arrange(list: Vec<Keyed>, wanted: &Ranks, standing: &Ranks) -> Vec<Value> {
+    let (named, others): (Vec<Keyed>, Vec<Keyed>) =
+        list.into_iter().partition(|(key, _)| wanted.get(key).is_some());
+    let mut arranged = Vec::with_capacity(named.len() + others.len());
+    let mut others = in_order(others, standing).into_iter().peekable();
+    for (key, element) in in_order(named, wanted) {
+        let rank = standing.get(&key);
+        let stands_before =
+            |(other, _): &Keyed| matches!((standing.get(other), rank), (Some(a), Some(b)) if a < b);
+        while let Some((_, before)) = others.next_if(stands_before) {
+            arranged.push(before);
+        }
+        arranged.push(element);
+    }
+    arranged.extend(others.map(|(_, element)| element));
+    arranged
+}
+
+/// Sorted by rank. What has none comes first, the last of them foremost; deletions come last, as they were.
+pub(super) fn in_order(list: Vec<Keyed>, ranks: &Ranks) -> Vec<Keyed> {
+    let (deletions, rest): (Vec<Keyed>, Vec<Keyed>) =
+        list.into_iter().partition(|(_, element)| deletes(element));
+    let (ranked, unranked): (Vec<Keyed>, Vec<Keyed>) =
+        rest.into_iter().partition(|(key, _)| ranks.get(key).is_some());
+    let mut ranked: Vec<(Option<usize>, Keyed)> =
+        ranked.into_iter().map(|keyed| (ranks.get(&keyed.0), keyed)).collect();
+    ranked.sort_by(|a, b| {
+        steps::count(1);
+        a.0.cmp(&b.0)
+    });
+    let ranked = ranked.into_iter().map(|(_, keyed)| keyed);
+    unranked.into_iter().rev().chain(ranked).chain(deletions).collect()
+}

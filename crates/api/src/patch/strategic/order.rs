@@ -1,0 +1,116 @@
+//! `$setElementOrder`: the order that a list has when its patch is done.
+
+use super::key::{Identity, Ranks, are_objects};
+use super::lists::{self, Merged};
+use super::merge::{Change, Merge, plain, without_directives};
+use super::schema::Schema;
+use super::{DIRECTIVE, Error};
+use crate::fuzz::steps;
+use crate::{Map, Value};
+
+/// Merges the lists that object and patch have for a field, and puts the result in the `wanted` order. Elements that
+/// the order does not name keep theirs.
+pub(super) fn set(
+    mode: Merge,
+    field: &str,
+    wanted: &[Value],
+    object: &mut Map,
+    mut change: Option<&mut Change>,
+    schema: Schema<'_>,
+) -> Result<(), Error> {
+    let list = match object.get_mut(field) {
+        Some(found) => {
+            *found = plain(found.take());
+            Some(found.as_array_mut().map(std::mem::take).ok_or_else(|| Error::not_a_list(found))?)
+        }
+        None => None,
+    };
+    let patch = match change.as_deref_mut() {
+        Some(Change::Patch(Value::Array(patch))) => Some(std::mem::take(patch)),
+        Some(Change::Patch(other)) => return Err(Error::not_a_list(other)),
+        _ => None,
+    };
+    let member = schema.list(field)?;
+    let identity = Identity::by(member.merge_key());
+    check_order(patch.as_deref().unwrap_or_default(), wanted, identity)?;
+    let one_sort = are_objects(&[list.as_deref().unwrap_or_default(), patch.as_deref().unwrap_or_default()]);
+    let standing = Ranks::of(list.as_deref().unwrap_or_default(), identity);
+    let is_new = list.is_none();
+    let merged = match (list, patch) {
+        (None, None) => return Ok(()),
+        (Some(list), None) => Merged { list, standing },
+        (None, Some(patch)) => {
+            Merged { list: patch.into_iter().filter_map(without_directives).collect(), standing }
+        }
+        (Some(list), Some(patch)) if member.patch.merge => lists::merge(mode, list, patch, &member)?,
+        (Some(_), Some(patch)) => Merged { list: patch, standing },
+    };
+    let ordered = Value::Array(put_in_order(merged, wanted, identity)?);
+    one_sort?;
+    match (change, object.get_mut(field)) {
+        (Some(change), _) if is_new => *change = Change::Settled(ordered),
+        (change, Some(found)) => {
+            *found = ordered;
+            if let Some(change) = change {
+                *change = Change::Done;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn put_in_order(merged: Merged, wanted: &[Value], identity: Identity<'_>) -> Result<Vec<Value>, Error> {
+    let Merged { list, standing } = merged;
+    let list = lists::keyed(list, identity)?;
+    match identity {
+        Identity::Itself => {
+            let no_scalar = |element: &Value| matches!(element, Value::Object(_) | Value::Array(_));
+            if list.iter().any(|(_, element)| no_scalar(element)) || wanted.iter().any(no_scalar) {
+                return Err(Error::BadElementOrder);
+            }
+        }
+        Identity::Member(name) => {
+            if let Some(place) = wanted.iter().position(|element| element.as_object().is_none())
+                && !list.is_empty()
+            {
+                return Err(Error::OrderIsNoMap(place));
+            }
+            let nameless = wanted.iter().filter_map(Value::as_object).find(|map| !map.contains_key(name));
+            if let Some(map) = nameless {
+                return Err(Error::no_merge_key(map, name));
+            }
+        }
+    }
+    Ok(lists::arrange(list, &Ranks::of(wanted, identity), &standing))
+}
+
+/// What the patch changes must come in the wanted order, and all be in it. Deletions do not matter.
+fn check_order(patch: &[Value], wanted: &[Value], identity: Identity<'_>) -> Result<(), Error> {
+    if patch.is_empty() || wanted.is_empty() {
+        return Ok(());
+    }
+    let mut ahead = wanted.iter();
+    for element in patch {
+        steps::count(1);
+        let directive = element.get(DIRECTIVE);
+        if identity != Identity::Itself && element.as_object().is_none() {
+            return Err(Error::not_a_map(element));
+        }
+        if directive.and_then(Value::as_str) == Some("delete") && identity != Identity::Itself {
+            continue;
+        }
+        if directive.is_some() && !ahead.as_slice().is_empty() {
+            continue;
+        }
+        loop {
+            let Some(next) = ahead.next() else { return Err(Error::order_mismatch(patch, wanted)) };
+            steps::count(1);
+            let key = identity.required(element)?;
+            if key.is_some() && key == identity.required(next)? {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
