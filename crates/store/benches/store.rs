@@ -6,13 +6,15 @@
 #![expect(clippy::print_stdout, reason = "a benchmark reports to whoever started it")]
 
 mod measure;
+mod peer;
 
 use bytes::Bytes;
 use coracle_store::{
     Put, Revision, Store,
     embedded::{Config, Embedded, SystemClock, files::RealFiles},
 };
-use measure::{Load, Row, bytes_written, cpu_time, print_table, resident_bytes};
+use measure::{Load, Row, bytes_written_by, cpu_time_of, print_ratios, print_table, resident_bytes};
+use peer::Peer;
 use std::{
     path::Path,
     sync::Arc,
@@ -36,7 +38,14 @@ fn main() {
     let runtime = runtime.expect("a runtime");
     let directory =
         tempfile::tempdir_in(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("a directory on the disk");
-    print_table(&load(&runtime, &directory.path().join("load")));
+    let mut rows = load(&runtime, &directory.path().join("load"));
+    for (name, program) in peer::programs() {
+        rows.extend(load_peer(&runtime, name, &program, &directory.path().join(name)));
+    }
+    print_table(&rows);
+    println!();
+    print_ratios(&rows, 64);
+    println!();
     hundred_thousand(&runtime, &directory.path().join("many"));
     let itself = std::env::current_exe().expect("the benchmark");
     let again = std::process::Command::new(itself).arg(RECOVER).arg(directory.path().join("many")).status();
@@ -45,13 +54,8 @@ fn main() {
 
 fn load(runtime: &tokio::runtime::Runtime, directory: &Path) -> Vec<Row> {
     let store = Arc::new(open(directory));
-    let rows = WRITERS.map(|writers| {
-        let engine: Arc<dyn Store> = store.clone();
-        let load = Load { keys: KEYS, value: VALUE, writers, spell: SPELL };
-        let (cpu, disk) = (cpu_time(), bytes_written());
-        let outcome = runtime.block_on(load.run(engine));
-        Row::new("embedded", writers, &outcome, cpu_time() - cpu, bytes_written() - disk)
-    });
+    // Its CPU is that of this whole process, writers and reader included.
+    let rows = spells(runtime, "embedded", store.clone(), "self");
     let (memory, status) = (store.memory(), runtime.block_on(store.status()).expect("a status"));
     println!(
         "after the load: revision {}, files of {} MiB for {} MiB live, history of {} MiB in memory\n",
@@ -60,7 +64,35 @@ fn load(runtime: &tokio::runtime::Runtime, directory: &Path) -> Vec<Row> {
         memory.live_bytes >> 20,
         memory.history_bytes >> 20
     );
-    rows.into()
+    rows
+}
+
+/// The same for an etcd. Its CPU is that of its own process only: writers and reader are not counted.
+fn load_peer(
+    runtime: &tokio::runtime::Runtime,
+    name: &'static str,
+    program: &Path,
+    directory: &Path,
+) -> Vec<Row> {
+    let peer = Peer::start(program, directory);
+    let store = runtime.block_on(peer.store());
+    spells(runtime, name, Arc::new(store), &peer.process())
+}
+
+fn spells(
+    runtime: &tokio::runtime::Runtime,
+    engine: &'static str,
+    store: Arc<dyn Store>,
+    process: &str,
+) -> Vec<Row> {
+    let spell = |writers| {
+        let load = Load { keys: KEYS, value: VALUE, writers, spell: SPELL };
+        let (cpu, disk) = (cpu_time_of(process), bytes_written_by(process));
+        let outcome = runtime.block_on(load.run(store.clone()));
+        let (cpu, disk) = (cpu_time_of(process) - cpu, bytes_written_by(process) - disk);
+        Row::new(engine, writers, &outcome, cpu, disk)
+    };
+    WRITERS.map(spell).into()
 }
 
 fn open(directory: &Path) -> Embedded {

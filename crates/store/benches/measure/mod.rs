@@ -139,6 +139,24 @@ pub(crate) fn print_table(rows: &[Row]) {
     }
 }
 
+/// How the first engine stands to each of the others with so many writers.
+pub(crate) fn print_ratios(rows: &[Row], writers: usize) {
+    let mut alike = rows.iter().filter(|row| row.writers == writers);
+    let Some(ours) = alike.next() else { return };
+    for peer in alike {
+        println!(
+            "{} beside {} at {writers} writers: {:.1} times the puts/s, 1/{:.1} of the CPU per put, \
+             1/{:.0} of the read p99, 1/{:.1} of the bytes per put",
+            ours.engine,
+            peer.engine,
+            ours.puts_per_second / peer.puts_per_second,
+            peer.cpu_per_10k / ours.cpu_per_10k,
+            peer.read[1].as_secs_f64() / ours.read[1].as_secs_f64(),
+            peer.bytes_per_put / ours.bytes_per_put,
+        );
+    }
+}
+
 fn percentile(of: &[Duration], percent: usize) -> Duration {
     let mut sorted = of.to_vec();
     sorted.sort_unstable();
@@ -177,11 +195,6 @@ pub(crate) async fn join(mut futures: Vec<Putting<'_>>) -> Vec<Result<Revision, 
     done
 }
 
-/// User and system time of this process so far.
-pub(crate) fn cpu_time() -> Duration {
-    cpu_time_of("self")
-}
-
 /// User and system time of a process so far, by its number.
 pub(crate) fn cpu_time_of(process: &str) -> Duration {
     const TICKS: u64 = 100; // a second has so many on every Linux of interest
@@ -191,9 +204,9 @@ pub(crate) fn cpu_time_of(process: &str) -> Duration {
     Duration::from_millis(ticks * 1000 / TICKS)
 }
 
-/// Bytes that this process sent to a disk so far.
-pub(crate) fn bytes_written() -> u64 {
-    field("/proc/self/io", "write_bytes:")
+/// Bytes that a process sent to a disk so far, by its number.
+pub(crate) fn bytes_written_by(process: &str) -> u64 {
+    field(&format!("/proc/{process}/io"), "write_bytes:")
 }
 
 pub(crate) fn resident_bytes() -> u64 {

@@ -25,6 +25,8 @@ pub(crate) use requests::{
     unnameable_types,
     unused_qualifications,
     clippy::allow_attributes,
+    clippy::enum_variant_names,
+    clippy::too_many_lines,
     reason = "generated"
 )]
 pub(crate) mod rpc {

@@ -126,11 +126,6 @@ impl Cluster {
         self.members[member].start();
     }
 
-    /// The process of a member.
-    pub(crate) fn pid(&self, member: usize) -> u32 {
-        self.members[member].process.as_ref().expect("the member runs").id()
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.members.len()
     }

@@ -5,6 +5,7 @@
 mod access;
 mod cluster;
 mod contract;
+mod engine;
 mod etcdctl;
 mod faces;
 mod histories;
