@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the build needs, builds Coracle, and shows what it can do today.
+# Installs what the build needs, builds Coracle, and starts it. What it keeps is in DATA_DIR.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/toolchain.sh
@@ -7,32 +7,11 @@ scripts/install.sh cc=build-essential
 cargo build --locked --release -p coracle
 
 coracle="${CARGO_TARGET_DIR:-target}/release/coracle"
-manifest='apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  replica: 3
-  template:
-    spec:
-      containers: [{name: web, image: nginx, resources: {limits: {cpu: 1000m}}}]'
-
+data="${DATA_DIR:-$PWD/data}"
 cat <<EOF
 
 Coracle is built: $coracle
-There is no server to start yet. What works is \`coracle decode\`: an object in any form, shown in another. From
-
-$manifest
-
-it makes this, and names what Kubernetes does not know:
+Starting its API server, without nodes: objects are kept and watched, pods do not run yet. End it with Ctrl-C.
 
 EOF
-echo "$manifest" | "$coracle" decode -o protobuf 2>/dev/null | "$coracle" decode -o yaml
-echo
-echo "$manifest" | "$coracle" decode 2>&1 >/dev/null
-cat <<EOF
-
-It read YAML, wrote the protobuf that Kubernetes keeps in etcd, and read that back. Try it on your own:
-
-    kubectl get pod NAME -o json | $coracle decode -o yaml
-    etcdctl get /registry/pods/default/NAME --print-value-only | $coracle decode
-EOF
+exec "$coracle" server --no-node --data-dir "$data" --https-port "${HTTPS_PORT:-6443}"

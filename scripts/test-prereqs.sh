@@ -7,7 +7,8 @@ needs=(
     cc=build-essential # links; ring (TLS) compiles C
     etcd=etcd-server # store: the engine's peer, in the release without trustworthy progress (3.4)
     etcdctl=etcd-client # store: the command line that the etcd face must satisfy
-    go=golang-go # store: builds the etcd below
+    go=golang-go # builds the etcd and the kubectl below
 )
 scripts/install.sh "${needs[@]}"
 scripts/build-etcd.sh
+scripts/build-kubectl.sh

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use coracle_api::Value;
 use coracle_api::catalog::Resource;
 use coracle_api::codec::json;
-use coracle_api::codec::media_type::{self, Endpoint, MediaType};
+use coracle_api::codec::media_type::{self, Endpoint, MediaType, PatchType};
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited, StreamBody};
@@ -133,6 +133,14 @@ impl Server {
                 let result = self.registry.update(&scope, &target.name, part, &body, &options).await?;
                 Ok(written(&result, &scope, media_type))
             }
+            "patch" => {
+                let kind = PatchType::of(text_header(headers, header::CONTENT_TYPE));
+                let kind = kind.ok_or_else(unknown_patch)?;
+                let options = WriteOptions::parse(query, "PatchOptions", kind == PatchType::Apply)?;
+                let body = read(body).await?;
+                let result = self.registry.patch(&scope, &target.name, part, kind, &body, &options).await?;
+                Ok(written(&result, &scope, media_type))
+            }
             "delete" => {
                 let options = delete_options(query, headers, body).await?;
                 Ok(deleted(&self.registry.delete(&scope, &target.name, &options).await?, &scope, media_type))
@@ -219,6 +227,13 @@ fn shape_fits(resource: &Resource, target: &Target, verb: &str) -> bool {
         }
         _ => true,
     }
+}
+
+/// A patch whose type nobody knows is refused before anybody looks at it.
+fn unknown_patch() -> ApiError {
+    let mut error = ApiError::unsupported_media_type("415: Unsupported Media Type");
+    error.details = Some(crate::status::Details::default());
+    error
 }
 
 fn is_api_path(path: &str) -> bool {

@@ -5,6 +5,7 @@
 
 mod decode;
 mod server;
+mod store;
 
 use std::process::ExitCode;
 
@@ -24,21 +25,27 @@ enum Command {
     Decode(decode::Decode),
     /// Run a cluster in one process
     Server(server::Server),
+    /// Back up, restore and check the embedded store
+    Store(store::Store),
 }
 
 fn main() -> ExitCode {
     match CommandLine::parse().command {
         Command::Decode(command) => exit_code(decode::run(&command)),
         Command::Server(command) => exit_code(server::run(&command)),
+        Command::Store(command) => exit_code(store::run(&command)),
     }
 }
 
-fn exit_code<E: std::fmt::Display>(result: Result<(), E>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("coracle: {error}");
-            ExitCode::FAILURE
-        }
+/// Tells of an error with all that led to it.
+fn exit_code<E: std::error::Error>(result: Result<(), E>) -> ExitCode {
+    let Err(error) = result else { return ExitCode::SUCCESS };
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
     }
+    eprintln!("coracle: {text}");
+    ExitCode::FAILURE
 }

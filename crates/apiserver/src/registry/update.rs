@@ -64,7 +64,7 @@ impl Registry {
         name: &str,
         part: Part,
         options: &WriteOptions,
-        make: impl Fn(&Value) -> Result<Value, ApiError>,
+        mut make: impl FnMut(&Value) -> Result<Value, ApiError>,
     ) -> Result<Written, ApiError> {
         loop {
             let cache = self.cache(scope)?;

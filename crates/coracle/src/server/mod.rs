@@ -3,6 +3,7 @@
 mod certificates;
 mod clock;
 
+use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,14 +12,15 @@ use std::{fs, io};
 use base64::Engine;
 use certificates::{CertificateError, Certificates, Pair};
 use clap::Args;
-use coracle_apiserver::authn;
 use coracle_apiserver::cache::{Caches, FeedError};
 use coracle_apiserver::handler::Server as ApiServer;
 use coracle_apiserver::registry::Registry;
 use coracle_apiserver::serve::{self, Identity, Serving, TlsError};
+use coracle_apiserver::{ApiError, authn, bootstrap};
 use coracle_store::Store;
 use coracle_store::embedded::files::RealFiles;
 use coracle_store::embedded::{Config, Embedded, OpenError, SystemClock};
+use coracle_store::face::{Face, FaceConfig, FaceError, FaceTls, Listen};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::signal::unix::{SignalKind, signal};
@@ -41,26 +43,44 @@ pub(crate) struct Server {
     /// Port to listen on; 0: a free one
     #[arg(long, value_name = "PORT", default_value_t = 6443)]
     https_port: u16,
+    /// Also show the store as an etcd, for etcdctl: unix:///PATH, or HOST:PORT with the cluster's own certificates
+    /// (DIR/pki: ca.crt, and admin.crt with admin.key for the client)
+    #[arg(long, value_name = "ADDRESS", value_parser = etcd_address)]
+    etcd_listen: Option<Listen>,
+}
+
+fn etcd_address(text: &str) -> Result<Listen, String> {
+    match text.strip_prefix("unix://") {
+        Some(path) if path.starts_with('/') => Ok(Listen::Unix(PathBuf::from(path))),
+        Some(path) => Err(format!("{path:?} is not an absolute path")),
+        None => {
+            text.parse().map(Listen::Tcp).map_err(|_| "expected unix:///PATH or ADDRESS:PORT".to_string())
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServerError {
     #[error("{}: cannot be used as the data directory: {error}", folder.display())]
     DataDir { folder: PathBuf, error: io::Error },
-    #[error("{0}")]
+    #[error(transparent)]
     Open(#[from] OpenError),
-    #[error("{0}")]
+    #[error(transparent)]
     Certificate(#[from] CertificateError),
-    #[error("a certificate in the data directory cannot be read: {0}")]
+    #[error("a certificate in the data directory cannot be read")]
     Pem(#[from] rustls_pki_types::pem::Error),
-    #[error("{0}")]
+    #[error(transparent)]
     Tls(#[from] TlsError),
-    #[error("{0}")]
+    #[error(transparent)]
     ClientCa(#[from] authn::BadClientCa),
     #[error("{address}: cannot be listened on: {error}")]
     Bind { address: SocketAddr, error: io::Error },
-    #[error("the caches cannot be filled: {0}")]
+    #[error("the caches cannot be filled")]
     Feed(#[from] FeedError),
+    #[error("the cluster cannot be given what it begins with: {}", .0.message)]
+    Bootstrap(ApiError),
+    #[error("the store cannot be shown as an etcd")]
+    Face(#[from] FaceError),
     #[error("cannot wait for signals: {0}")]
     Signals(io::Error),
     #[error("the runtime cannot be started: {0}")]
@@ -78,7 +98,7 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     let folder = &command.data_dir;
     let fail = |error| ServerError::DataDir { folder: folder.clone(), error };
     fs::create_dir_all(folder).map_err(fail)?;
-    let files = RealFiles::new(folder.join("store")).map_err(fail)?;
+    let files = RealFiles::new(crate::store::folder(folder)).map_err(fail)?;
     let store =
         Arc::new(Embedded::open(Config::default(), Arc::new(files), Arc::new(SystemClock::default()))?);
     let asked = SocketAddr::new(command.bind_address, command.https_port);
@@ -92,6 +112,10 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     let kubeconfig = folder.join("admin.kubeconfig");
     certificates::write_private(&kubeconfig, &kubeconfig_text(address, &authority, &administrator))?;
 
+    let face = match &command.etcd_listen {
+        None => None,
+        Some(listen) => Some(Face::show(store.clone(), face_config(listen, &server, &authority))?),
+    };
     let caches = Arc::new(Caches::new());
     let from = caches.fill(&*store).await?;
     let (stop, stopped) = watch::channel(false);
@@ -103,17 +127,31 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
         certificates: Some(authn::Certificates::new(&chain(&authority.certificate)?)?),
         now: clock::unix_seconds,
     });
-    announce(address, &kubeconfig);
     let mut terminate = signal(SignalKind::terminate()).map_err(ServerError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(ServerError::Signals)?;
+    let ready = async {
+        bootstrap::ensure(&serving.server.registry).await.map_err(ServerError::Bootstrap)?;
+        announce(address, &kubeconfig, face.as_ref());
+        serve::serve(listener, serving.clone(), stopped.clone()).await;
+        Ok(())
+    };
+    let stopping = async {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        stop.send_replace(true);
+        std::future::pending().await
+    };
     let result = tokio::select! {
         biased;
-        _ = terminate.recv() => Ok(()),
-        _ = interrupt.recv() => Ok(()),
+        result = ready => result,
         lost = follow(&caches, store.clone(), from) => Err(lost.into()),
-        () = serve::serve(listener, serving.clone(), stopped.clone()) => Ok(()),
+        never = stopping => never,
     };
-    stop.send_replace(true);
+    if let Some(face) = face {
+        face.stop().await;
+    }
     store.close();
     result
 }
@@ -123,10 +161,31 @@ async fn follow(caches: &Caches, store: Arc<Embedded>, from: coracle_store::Revi
     caches.follow(&*store, from).await
 }
 
-#[expect(clippy::print_stdout, reason = "a person waits for this")]
-fn announce(address: SocketAddr, kubeconfig: &Path) {
-    println!("coracle is ready at https://{address}");
-    println!("  kubectl --kubeconfig {} get namespaces", kubeconfig.display());
+/// Says that it is ready. Whoever waited for that may have gone by the second line, which ends nothing.
+fn announce(address: SocketAddr, kubeconfig: &Path, face: Option<&Face>) {
+    let mut lines = format!(
+        "coracle is ready at https://{address}\n  kubectl --kubeconfig {} get namespaces\n",
+        kubeconfig.display()
+    );
+    if let Some(face) = face {
+        lines.push_str(&format!("  etcdctl --endpoints {}\n", face.url()));
+    }
+    if let Err(error) = io::stdout().lock().write_all(lines.as_bytes()) {
+        tracing::debug!(%error, "nobody reads standard output");
+    }
+}
+
+/// A socket is its owner's; on a port, clients show a certificate of this cluster.
+fn face_config(listen: &Listen, server: &Pair, authority: &Pair) -> FaceConfig {
+    let mut config = FaceConfig::new(listen.clone());
+    if matches!(listen, Listen::Tcp(_)) {
+        config.tls = Some(FaceTls {
+            certificate: server.certificate.clone().into_bytes(),
+            key: server.key.clone().into_bytes(),
+            clients: Some(authority.certificate.clone().into_bytes()),
+        });
+    }
+    config
 }
 
 fn identity(pair: &Pair) -> Result<Identity, ServerError> {

@@ -1,0 +1,137 @@
+//! Patch: the current object with a client's change put into it, then the road of an update.
+
+use bytes::Bytes;
+use coracle_api::catalog::Struct;
+use coracle_api::codec::json;
+use coracle_api::codec::media_type::PatchType;
+use coracle_api::field_error::{FieldError, FieldErrors};
+use coracle_api::patch::{self, GoValue};
+use coracle_api::{Map, Path, Value};
+use http::StatusCode;
+
+use super::create::Written;
+use super::update::Part;
+use super::{Registry, Scope};
+use crate::ApiError;
+use crate::request::{FieldValidation, WriteOptions};
+use crate::status::Details;
+
+/// A decoded patch of one of the kinds that are instructions (apply is none).
+enum Instructions {
+    Json(patch::json::Patch),
+    Merge(Value),
+    Strategic(Map),
+}
+
+impl Registry {
+    pub async fn patch(
+        &self,
+        scope: &Scope<'_>,
+        name: &str,
+        part: Part,
+        kind: PatchType,
+        body: &Bytes,
+        options: &WriteOptions,
+    ) -> Result<Written, ApiError> {
+        let (instructions, mut warnings) = decode(kind, body)?;
+        let strict = |complaints: Vec<String>| match options.field_validation {
+            FieldValidation::Strict if !complaints.is_empty() => {
+                Err(ApiError::bad_request(format!("strict decoding error: {}", complaints.join(", "))))
+            }
+            FieldValidation::Ignore => Ok(Vec::new()),
+            _ => Ok(complaints),
+        };
+        warnings = strict(warnings)?;
+        let mut noticed = Vec::new();
+        let written = self
+            .change(scope, name, part, options, |old| {
+                let (new, complaints) = instructions.put_into(old, body, scope.of)?;
+                noticed = strict(complaints)?;
+                Ok(new)
+            })
+            .await?;
+        warnings.extend(noticed);
+        Ok(Written { warnings, ..written })
+    }
+}
+
+fn decode(kind: PatchType, body: &[u8]) -> Result<(Instructions, Vec<String>), ApiError> {
+    let bad = |error: String| ApiError::bad_request(error);
+    match kind {
+        PatchType::Json => {
+            let decoded = patch::json::decode(body).map_err(|error| bad(error.to_string()))?;
+            if decoded.patch.len() > patch::json::MAX_OPERATIONS {
+                return Err(ApiError::new(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    "RequestEntityTooLarge",
+                    format!(
+                        "Request entity too large: The allowed maximum operations in a JSON patch is {}, got {}",
+                        patch::json::MAX_OPERATIONS,
+                        decoded.patch.len()
+                    ),
+                ));
+            }
+            Ok((Instructions::Json(decoded.patch), decoded.strict))
+        }
+        PatchType::Merge => {
+            let decoded = patch::merge::decode(body).map_err(|error| bad(error.to_string()))?;
+            Ok((Instructions::Merge(decoded.patch), decoded.strict))
+        }
+        PatchType::StrategicMerge => {
+            let decoded = patch::strategic::decode(body).map_err(|error| bad(error.to_string()))?;
+            Ok((Instructions::Strategic(decoded.patch), decoded.strict))
+        }
+        PatchType::Apply => Err(ApiError::unsupported_media_type(format!(
+            "the body of the request was in an unknown format - accepted media types include: {}",
+            [PatchType::Json, PatchType::Merge, PatchType::StrategicMerge].map(PatchType::as_str).join(", ")
+        ))),
+    }
+}
+
+impl Instructions {
+    /// The changed object, and what its decoder noticed.
+    fn put_into(&self, old: &Value, body: &[u8], of: Struct<'_>) -> Result<(Value, Vec<String>), ApiError> {
+        let text = match self {
+            Instructions::Json(patch) => {
+                let changed = patch.apply(literal(old)).map_err(|_| rejected())?;
+                json::to_vec(&changed)
+            }
+            Instructions::Merge(patch) => json::to_vec(&patch::merge::apply(literal(old), patch.clone())),
+            Instructions::Strategic(patch) => {
+                let object = old.as_object().cloned().unwrap_or_default();
+                let changed = patch::strategic::apply(object, patch.clone(), of)
+                    .map_err(|error| ApiError::unexplained(error.to_string()))?;
+                json::to_vec(&Value::Object(changed))
+            }
+        };
+        let decoded = json::decode(&text, Some(of.node())).map_err(|error| {
+            let shown = match self {
+                Instructions::Strategic(patch) => GoValue(&Value::Object(patch.clone())).to_string(),
+                _ => String::from_utf8_lossy(body).into_owned(),
+            };
+            let place = Path::Root.field("patch");
+            let error = FieldError::invalid_str(&place, &shown, error.to_string());
+            let mut refused = ApiError::invalid_kind("", "", "", &FieldErrors(vec![error]));
+            refused.message = refused.message.trim_start_matches('.').to_string();
+            refused
+        })?;
+        Ok((decoded.value, decoded.strict))
+    }
+}
+
+/// The object as text has it: the engines for text work on that.
+fn literal(object: &Value) -> Value {
+    let text = json::to_vec(object);
+    json::parse_literal(&text).expect("this server wrote it")
+}
+
+/// Upstream does not say which operation failed, nor why.
+fn rejected() -> ApiError {
+    let mut error = ApiError::new(
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "Invalid",
+        "the server rejected our request due to an error in our request",
+    );
+    error.details = Some(Details::default());
+    error
+}

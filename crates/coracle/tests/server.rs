@@ -1,0 +1,161 @@
+//! `coracle server --no-node`, driven by stock kubectl as a user would.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+/// Stock kubectl, as `scripts/test-prereqs.sh` builds it.
+fn kubectl() -> PathBuf {
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("test-tools").join("kubectl");
+    assert!(built.exists(), "{} is missing: run scripts/test-prereqs.sh", built.display());
+    built
+}
+
+/// A server on a free port; ended when dropped.
+struct Server {
+    child: Child,
+    kubeconfig: String,
+}
+
+impl Server {
+    fn start(data_dir: &Path) -> Server {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_coracle"))
+            .args(["server", "--no-node", "--https-port", "0", "--data-dir"])
+            .arg(data_dir)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("coracle is ready at https://127.0.0.1:"), "{line:?}");
+        Server { child, kubeconfig: data_dir.join("admin.kubeconfig").display().to_string() }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(kubectl());
+        command.args(["--kubeconfig", &self.kubeconfig]).args(arguments);
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn kubectl(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn refused(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(!output.status.success(), "{arguments:?} was not refused");
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    /// Asks it to end, as an init system would.
+    fn stop(mut self) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
+            self.child.kill().unwrap();
+            self.child.wait().unwrap();
+        }
+    }
+}
+
+#[test]
+fn objects_are_created_changed_found_and_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    assert_eq!(
+        server.kubectl(&["get", "namespaces", "-o", "name"]),
+        "namespace/default\nnamespace/kube-node-lease\nnamespace/kube-public\nnamespace/kube-system\n"
+    );
+    server.kubectl(&["create", "configmap", "a", "--from-literal=k=v", "--validate=false"]);
+    let error = server.refused(&["create", "configmap", "a", "--validate=false"]);
+    assert!(error.contains("configmaps \"a\" already exists"), "{error}");
+    server.kubectl(&["label", "configmap", "a", "tier=web"]);
+    server.kubectl(&[
+        "patch",
+        "configmap",
+        "a",
+        "--type=json",
+        "-p",
+        r#"[{"op":"add","path":"/data/x","value":"1"}]"#,
+    ]);
+    server.kubectl(&["patch", "configmap", "a", "--type=merge", "-p", r#"{"data":{"k":null}}"#]);
+    assert_eq!(server.kubectl(&["get", "configmap", "a", "-o", "jsonpath={.data}"]), r#"{"x":"1"}"#);
+    assert_eq!(server.kubectl(&["get", "configmap", "-l", "tier=web", "-o", "name"]), "configmap/a\n");
+    assert_eq!(server.kubectl(&["get", "configmap", "-l", "tier!=web", "-o", "name"]), "");
+    assert_eq!(
+        server.kubectl(&["get", "configmap", "--field-selector", "metadata.name=a", "-o", "name"]),
+        "configmap/a\n"
+    );
+    server.kubectl(&["delete", "configmap", "a"]);
+    let error = server.refused(&["get", "configmap", "a"]);
+    assert!(error.contains("configmaps \"a\" not found"), "{error}");
+}
+
+#[test]
+fn everything_is_there_again_after_a_restart_and_watchers_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    server.kubectl(&["create", "configmap", "before", "--validate=false"]);
+    let version =
+        server.kubectl(&["get", "configmap", "before", "-o", "jsonpath={.metadata.resourceVersion}"]);
+    server.kubectl(&["create", "configmap", "between", "--validate=false"]);
+    server.stop();
+
+    let server = Server::start(folder.path());
+    assert_eq!(server.kubectl(&["get", "configmap", "-o", "name"]), "configmap/before\nconfigmap/between\n");
+    // A watch from a version of the time before: the change in between is told, and nothing else.
+    let path =
+        format!("/api/v1/namespaces/default/configmaps?watch=1&timeoutSeconds=1&resourceVersion={version}");
+    let events = server.kubectl(&["get", "--raw", &path]);
+    assert_eq!(events.lines().count(), 1, "{events}");
+    assert!(events.starts_with(r#"{"type":"ADDED","object":{"kind":"ConfigMap""#), "{events}");
+    assert!(events.contains(r#""name":"between""#), "{events}");
+}
+
+#[test]
+fn lists_come_in_pages_of_one_moment() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    for name in ["a", "b", "c"] {
+        server.kubectl(&["create", "configmap", name, "--validate=false"]);
+    }
+    let first = server.kubectl(&["get", "--raw", "/api/v1/namespaces/default/configmaps?limit=2"]);
+    assert!(first.contains(r#""remainingItemCount":1"#), "{first}");
+    let token = first.split_once(r#""continue":""#).unwrap().1.split_once('"').unwrap().0;
+    server.kubectl(&["create", "configmap", "bb", "--validate=false"]);
+    server.kubectl(&["delete", "configmap", "c"]);
+    let path = format!("/api/v1/namespaces/default/configmaps?limit=2&continue={token}");
+    let second = server.kubectl(&["get", "--raw", &path]);
+    assert!(second.contains(r#""name":"c""#) && !second.contains(r#""name":"bb""#), "{second}");
+}
+
+#[test]
+fn without_a_certificate_nobody_is_let_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let text = std::fs::read_to_string(&server.kubeconfig).unwrap();
+    let anonymous: String = text
+        .lines()
+        .filter(|line| !line.contains("client-certificate-data") && !line.contains("client-key-data"))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let file = folder.path().join("anonymous.kubeconfig");
+    std::fs::write(&file, anonymous).unwrap();
+    let mut command = Command::new(kubectl());
+    command.arg("--kubeconfig").arg(&file).args(["--token=nobody", "get", "--raw", "/api/v1/namespaces"]);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("Unauthorized"), "{output:?}");
+}
