@@ -232,7 +232,7 @@ fn shape_fits(resource: &Resource, target: &Target, verb: &str) -> bool {
 /// A patch whose type nobody knows is refused before anybody looks at it.
 fn unknown_patch() -> ApiError {
     let mut error = ApiError::unsupported_media_type("415: Unsupported Media Type");
-    error.details = Some(crate::status::Details::default());
+    error.details = Some(Box::default());
     error
 }
 

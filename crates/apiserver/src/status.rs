@@ -14,7 +14,8 @@ pub struct ApiError {
     pub code: StatusCode,
     pub reason: &'static str,
     pub message: String,
-    pub details: Option<Details>,
+    /// Boxed: most requests are not refused, and a large error makes every answer a large move.
+    pub details: Option<Box<Details>>,
     /// Seconds after which a client may try again.
     pub retry_after: Option<u32>,
 }
@@ -42,7 +43,7 @@ impl ApiError {
     }
 
     fn with(mut self, details: Details) -> ApiError {
-        self.details = Some(details);
+        self.details = Some(Box::new(details));
         self
     }
 

@@ -16,7 +16,7 @@ use tracing::{error, warn};
 use super::{Cache, Entry};
 
 /// Where objects are in the store.
-pub const ROOT: &str = "/registry/";
+const ROOT: &str = "/registry/";
 
 /// How long the feed waits before it tries a failed store again.
 const RETRY: Duration = Duration::from_millis(200);

@@ -58,7 +58,7 @@ pub struct Cursor {
 
 impl Cursor {
     /// The next event, if it has happened.
-    pub fn next(&mut self) -> Option<Event> {
+    pub fn advance(&mut self) -> Option<Event> {
         if self.at == SEGMENT {
             let next = self.segment.next.get()?.clone();
             self.segment = next;
@@ -104,7 +104,7 @@ impl History {
         let mut cursor = self.oldest.clone();
         loop {
             let before = cursor.clone();
-            match cursor.next() {
+            match cursor.advance() {
                 Some(event) if event.revision <= revision => {}
                 _ => return Some(before),
             }
@@ -123,7 +123,7 @@ impl History {
     pub(super) fn forget(&mut self, revision: Revision) {
         loop {
             let before = self.oldest.clone();
-            match self.oldest.next() {
+            match self.oldest.advance() {
                 Some(event) if event.revision <= revision => self.forgotten = event.revision,
                 _ => {
                     self.oldest = before;

@@ -14,7 +14,6 @@ use super::update::Part;
 use super::{Registry, Scope};
 use crate::ApiError;
 use crate::request::{FieldValidation, WriteOptions};
-use crate::status::Details;
 
 /// A decoded patch of one of the kinds that are instructions (apply is none).
 enum Instructions {
@@ -132,6 +131,6 @@ fn rejected() -> ApiError {
         "Invalid",
         "the server rejected our request due to an error in our request",
     );
-    error.details = Some(Details::default());
+    error.details = Some(Box::default());
     error
 }

@@ -99,7 +99,7 @@ impl WatchStream {
             tokio::pin!(changed);
             changed.as_mut().enable();
             while out.len() < CHUNK
-                && let Some(event) = self.cursor.next()
+                && let Some(event) = self.cursor.advance()
             {
                 self.show(&event, &mut out);
             }

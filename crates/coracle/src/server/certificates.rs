@@ -67,7 +67,7 @@ impl Certificates {
             params.subject_alt_names.push(SanType::DnsName(name.try_into()?));
         }
         params.subject_alt_names.extend(addresses.iter().map(|address| SanType::IpAddress(*address)));
-        self.signed("apiserver", params, authority)
+        self.signed("apiserver", &params, authority)
     }
 
     /// The administrator's, of the group that may do anything.
@@ -77,13 +77,13 @@ impl Certificates {
         }
         let mut params = named("kubernetes-admin", Some("system:masters"));
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        self.signed("admin", params, authority)
+        self.signed("admin", &params, authority)
     }
 
     fn signed(
         &self,
         name: &str,
-        params: CertificateParams,
+        params: &CertificateParams,
         authority: &Pair,
     ) -> Result<Pair, CertificateError> {
         let issuer = Issuer::from_ca_cert_pem(&authority.certificate, KeyPair::from_pem(&authority.key)?)?;
