@@ -55,7 +55,7 @@ fn main() {
 fn load(runtime: &tokio::runtime::Runtime, directory: &Path) -> Vec<Row> {
     let store = Arc::new(open(directory));
     // Its CPU is that of this whole process, writers and reader included.
-    let rows = spells(runtime, "embedded", store.clone(), "self");
+    let rows = spells(runtime, "embedded", &(store.clone() as Arc<dyn Store>), "self");
     let (memory, status) = (store.memory(), runtime.block_on(store.status()).expect("a status"));
     println!(
         "after the load: revision {}, files of {} MiB for {} MiB live, history of {} MiB in memory\n",
@@ -75,14 +75,14 @@ fn load_peer(
     directory: &Path,
 ) -> Vec<Row> {
     let peer = Peer::start(program, directory);
-    let store = runtime.block_on(peer.store());
-    spells(runtime, name, Arc::new(store), &peer.process())
+    let store: Arc<dyn Store> = Arc::new(runtime.block_on(peer.store()));
+    spells(runtime, name, &store, &peer.process())
 }
 
 fn spells(
     runtime: &tokio::runtime::Runtime,
     engine: &'static str,
-    store: Arc<dyn Store>,
+    store: &Arc<dyn Store>,
     process: &str,
 ) -> Vec<Row> {
     let spell = |writers| {

@@ -12,7 +12,8 @@ pub struct EtcdConfig {
     pub credentials: Option<Credentials>,
     /// How long one request may take in all, tries at other members included.
     pub request_timeout: Duration,
-    /// How long one member may take to answer before another is asked.
+    /// How long one member may take to answer before another is asked: longer than the longest list takes, and
+    /// than etcd itself waits for a new leader.
     pub attempt_timeout: Duration,
     /// How long a watch tries to go on before it ends as unavailable.
     pub watch_patience: Duration,
@@ -52,8 +53,8 @@ impl EtcdConfig {
             endpoints: endpoints.into_iter().map(Into::into).collect(),
             tls: None,
             credentials: None,
-            request_timeout: Duration::from_secs(10),
-            attempt_timeout: Duration::from_secs(3),
+            request_timeout: Duration::from_secs(30),
+            attempt_timeout: Duration::from_secs(15),
             watch_patience: Duration::from_secs(30),
         }
     }

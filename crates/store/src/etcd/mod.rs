@@ -68,7 +68,9 @@ impl Etcd {
                 Some(error) => error,
                 None => history::revision_error(&self.connection, refusal, about.revision()).await,
             },
-            Fault::NotReached(reason) | Fault::InDoubt(reason) => outcome::unreachable(reason),
+            Fault::NotReached(reason) | Fault::InDoubt(reason) | Fault::Rejected(reason) => {
+                outcome::unreachable(reason)
+            }
             Fault::TooLarge { limit } => InvalidRequest::TooLarge { bytes: about.bytes(), limit }.into(),
         }
     }

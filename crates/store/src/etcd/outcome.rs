@@ -16,6 +16,8 @@ pub(crate) enum Fault {
     InDoubt(String),
     /// No member would read so large a request.
     TooLarge { limit: usize },
+    /// The member does not take such requests, for a reason we have no name for. Asking again will not help.
+    Rejected(String),
 }
 
 /// etcd's limit of a request unless it is told another; its refusal does not tell.
@@ -31,6 +33,7 @@ impl Fault {
                 Some(limit) => Fault::TooLarge { limit },
                 None => Fault::InDoubt(reason(status)),
             },
+            None if is_final(status.code()) => Fault::Rejected(reason(status)),
             None if never_connected(status) => Fault::NotReached(reason(status)),
             None => Fault::InDoubt(reason(status)),
         }
@@ -42,14 +45,15 @@ impl Fault {
 
     /// The request did nothing and another member may do it.
     pub(crate) fn did_nothing(&self) -> bool {
-        matches!(self, Fault::NotReached(_) | Fault::Refused(Refusal::NoLeader | Refusal::TooManyRequests))
+        use Refusal::{Learner, NoLeader, TooManyRequests};
+        matches!(self, Fault::NotReached(_) | Fault::Refused(NoLeader | TooManyRequests | Learner))
     }
 
     /// Nothing is wrong with the request: another member, or the same one later, may answer it.
     pub(crate) fn may_pass(&self) -> bool {
         use Refusal::{
-            LeaderChanged, NoLeader, NotLeader, Stopped, Timeout, TimeoutConnectionLost, TimeoutLeaderFail,
-            TooManyRequests,
+            LeaderChanged, Learner, NoLeader, NotLeader, Stopped, Timeout, TimeoutConnectionLost,
+            TimeoutLeaderFail, TooManyRequests,
         };
         match self {
             Fault::Refused(refusal) => matches!(
@@ -62,16 +66,17 @@ impl Fault {
                     | TimeoutLeaderFail
                     | TimeoutConnectionLost
                     | TooManyRequests
+                    | Learner
             ),
             Fault::NotReached(_) | Fault::InDoubt(_) => true,
-            Fault::TooLarge { .. } => false,
+            Fault::TooLarge { .. } | Fault::Rejected(_) => false,
         }
     }
 
     pub(crate) fn reason(&self) -> String {
         match self {
             Fault::Refused(refusal) => refusal.text().to_owned(),
-            Fault::NotReached(reason) | Fault::InDoubt(reason) => reason.clone(),
+            Fault::NotReached(reason) | Fault::InDoubt(reason) | Fault::Rejected(reason) => reason.clone(),
             Fault::TooLarge { .. } => Refusal::TooLarge.text().to_owned(),
         }
     }
@@ -146,6 +151,7 @@ impl About {
             | Refusal::TimeoutLeaderFail
             | Refusal::TimeoutConnectionLost
             | Refusal::TooManyRequests
+            | Refusal::Learner
             | Refusal::MemberNotFound => Some(unreachable(refusal.text().to_owned())),
         }
     }
@@ -176,6 +182,21 @@ pub(crate) fn reason(status: &Status) -> String {
         cause = error.source();
     }
     text
+}
+
+/// Codes that say what is wrong with a request, not with the way to its answer.
+fn is_final(code: Code) -> bool {
+    matches!(
+        code,
+        Code::InvalidArgument
+            | Code::NotFound
+            | Code::AlreadyExists
+            | Code::FailedPrecondition
+            | Code::OutOfRange
+            | Code::Unimplemented
+            | Code::PermissionDenied
+            | Code::Unauthenticated
+    )
 }
 
 fn never_connected(status: &Status) -> bool {
@@ -210,6 +231,7 @@ mod tests {
         check(Refusal::Timeout.status(), false, true);
         check(Refusal::DuplicateKey.status(), false, false);
         check(Status::unavailable("connection reset"), false, true);
+        check(Status::unimplemented("unknown service"), false, false);
         check(Status::from_error(Box::new(ConnectError("refused".into()))), true, true);
         check(Status::resource_exhausted("grpc: received message larger than max (9 vs. 5)"), false, false);
     }

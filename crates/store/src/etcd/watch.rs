@@ -126,7 +126,9 @@ impl Follower {
             let end = match self.open_stream().await {
                 Ok(mut stream) => {
                     let end = self.follow(&mut stream).await;
-                    self.connection.leave(stream.member);
+                    if matches!(end, End::Broken(_)) {
+                        self.connection.leave(stream.member);
+                    }
                     // A stream that said nothing is no better than none.
                     if stream.spoken {
                         (broken_since, rounds) = (None, self.connection.rounds());

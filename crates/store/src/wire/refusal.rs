@@ -35,6 +35,7 @@ pub(crate) enum Refusal {
     PermissionDenied,
     UserEmpty,
     MemberNotFound,
+    Learner,
 }
 
 const TABLE: &[(Refusal, Code, &str)] = &[
@@ -79,6 +80,7 @@ const TABLE: &[(Refusal, Code, &str)] = &[
     (Refusal::PermissionDenied, Code::PermissionDenied, "etcdserver: permission denied"),
     (Refusal::UserEmpty, Code::InvalidArgument, "etcdserver: user name is empty"),
     (Refusal::MemberNotFound, Code::NotFound, "etcdserver: member not found"),
+    (Refusal::Learner, Code::FailedPrecondition, "etcdserver: rpc not supported for learner"),
 ];
 
 impl Refusal {

@@ -102,7 +102,9 @@ impl Cluster {
 
     /// A store on all members.
     pub(crate) fn store(&self) -> Etcd {
-        Etcd::new(&EtcdConfig::new(self.endpoints())).unwrap()
+        let config =
+            EtcdConfig { attempt_timeout: Duration::from_secs(3), ..EtcdConfig::new(self.endpoints()) };
+        Etcd::new(&config).unwrap()
     }
 
     pub(crate) async fn wait(&self) {

@@ -241,7 +241,7 @@ async fn a_saved_snapshot_can_be_restored() {
     let file = directory.path().join("snapshot");
     let said = etcdctl.says(&format!("snapshot save {}", file.display())).await;
     assert!(said.contains("Snapshot saved"), "{said}");
-    let files: Arc<dyn Files> = Arc::new(RealFiles::new(&directory.path().join("restored")).unwrap());
+    let files: Arc<dyn Files> = Arc::new(RealFiles::new(directory.path().join("restored")).unwrap());
     let bytes = std::fs::read(&file).unwrap();
     let report = restore("snapshot", &bytes, &files, None, &SystemClock::default()).unwrap();
     assert_eq!((report.keys, report.backup_revision), (500, shown.store.revision()));

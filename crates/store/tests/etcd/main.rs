@@ -2,6 +2,8 @@
 //!
 //! Needs what `scripts/test-prereqs.sh` installs.
 
+#![expect(clippy::unwrap_used, reason = "a test panics where something is wrong")]
+
 mod access;
 mod cluster;
 mod contract;
