@@ -171,18 +171,24 @@ pub(super) fn arrange(list: Vec<Keyed>, wanted: &Ranks, standing: &Ranks) -> Vec
     arranged
 }
 
-/// Sorted by rank. What has none comes first, the last of them foremost; deletions come last, as they were.
+/// Sorted by rank; deletions come last, as they were.
+///
+/// Only an order that names nothing at all leaves elements without a rank. Where upstream's sort leaves those: the
+/// ones before the first with a rank at the end, the others in front, each in reverse.
 pub(super) fn in_order(list: Vec<Keyed>, ranks: &Ranks) -> Vec<Keyed> {
-    let (deletions, rest): (Vec<Keyed>, Vec<Keyed>) =
-        list.into_iter().partition(|(_, element)| deletes(element));
-    let (ranked, unranked): (Vec<Keyed>, Vec<Keyed>) =
-        rest.into_iter().partition(|(key, _)| ranks.get(key).is_some());
-    let mut ranked: Vec<(Option<usize>, Keyed)> =
-        ranked.into_iter().map(|keyed| (ranks.get(&keyed.0), keyed)).collect();
+    let (mut ranked, mut front, mut back, mut deletions) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for keyed in list {
+        match ranks.get(&keyed.0) {
+            _ if deletes(&keyed.1) => deletions.push(keyed),
+            Some(rank) => ranked.push((rank, keyed)),
+            None if ranked.is_empty() => back.push(keyed),
+            None => front.push(keyed),
+        }
+    }
     ranked.sort_by(|a, b| {
         steps::count(1);
         a.0.cmp(&b.0)
     });
     let ranked = ranked.into_iter().map(|(_, keyed)| keyed);
-    unranked.into_iter().rev().chain(ranked).chain(deletions).collect()
+    front.into_iter().rev().chain(ranked).chain(back.into_iter().rev()).chain(deletions).collect()
 }
