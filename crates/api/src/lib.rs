@@ -13,6 +13,7 @@
 //! A custom resource is a [`catalog::Page`] made at run time; it takes the same road. [`fuzz`] holds what must be true
 //! of any input at all.
 
+pub mod apply;
 pub mod catalog;
 pub mod codec;
 pub mod field_error;

@@ -1,0 +1,286 @@
+//! A set from its FieldsV1 text.
+//!
+//! The text is read once, without a tree in between. Steps of a kind we do not know are left out: a later version may
+//! have written them. Anything that is no object, and any step that cannot be read, makes the whole text useless.
+
+use crate::apply::element::Element;
+use crate::apply::set::{Node, Set};
+use crate::codec::json::{self, MAX_TREE_DEPTH};
+use crate::fuzz::steps;
+use crate::go_text;
+use crate::{Text, Value};
+use std::borrow::Cow;
+
+/// Why a text is no set of fields.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FieldsError {
+    #[error("{expected} expected at byte {at}")]
+    Syntax { expected: &'static str, at: usize },
+    #[error("nested too deeply")]
+    TooDeep,
+    #[error("parsing key as path element: {0:?}")]
+    Element(String),
+}
+
+/// The set that a text describes.
+pub fn decode(text: &str) -> Result<Set, FieldsError> {
+    let mut reader = Reader { text, at: 0 };
+    let (set, _) = reader.set(0)?;
+    reader.skip_space();
+    if reader.at < text.len() {
+        return Err(reader.expected("the end"));
+    }
+    Ok(set)
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Reader<'t> {
+    /// What stands below a step, and whether the step is a member: it says so, or there is nothing below it.
+    fn set(&mut self, depth: usize) -> Result<(Set, bool), FieldsError> {
+        if depth > MAX_TREE_DEPTH {
+            return Err(FieldsError::TooDeep);
+        }
+        let mut set = Collected::default();
+        let mut itself = false;
+        if self.taken("null") {
+            return Ok((Set::new(), true));
+        }
+        self.expect(b'{', "an object")?;
+        let mut first = true;
+        while let Some(name) = self.name(first)? {
+            first = false;
+            if name == "." {
+                itself = true;
+                self.skip_value(depth + 1)?;
+                continue;
+            }
+            match element(&name)? {
+                None => self.skip_value(depth + 1)?,
+                Some(element) => {
+                    let (below, member) = self.set(depth + 1)?;
+                    set.add(Node { element, member, below });
+                }
+            }
+        }
+        let set = set.finish();
+        let member = itself || set.is_empty();
+        Ok((set, member))
+    }
+
+    /// The next name of an object with its colon, or its end.
+    fn name(&mut self, first: bool) -> Result<Option<Cow<'t, str>>, FieldsError> {
+        self.skip_space();
+        match self.byte() {
+            Some(b'}') => {
+                self.at += 1;
+                return Ok(None);
+            }
+            Some(b',') if !first => self.at += 1,
+            _ if first => {}
+            _ => return Err(self.expected("a comma")),
+        }
+        let name = self.string()?;
+        self.expect(b':', "a colon")?;
+        Ok(Some(name))
+    }
+
+    fn string(&mut self) -> Result<Cow<'t, str>, FieldsError> {
+        self.expect(b'"', "a name")?;
+        let start = self.at;
+        let mut escaped = false;
+        loop {
+            match self.byte() {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    escaped = true;
+                    self.at += 2;
+                }
+                Some(0..0x20) | None => return Err(self.expected("the end of a name")),
+                Some(_) => self.at += 1,
+            }
+            steps::count(1);
+        }
+        let end = self.at;
+        self.at += 1;
+        if !escaped {
+            return Ok(Cow::Borrowed(&self.text[start..end]));
+        }
+        match json::parse(&self.text.as_bytes()[start - 1..self.at]) {
+            Ok(Value::String(text)) => Ok(Cow::Owned(text.into())),
+            _ => Err(FieldsError::Syntax { expected: "a name", at: start }),
+        }
+    }
+
+    /// Passes over any value.
+    fn skip_value(&mut self, depth: usize) -> Result<(), FieldsError> {
+        if depth > MAX_TREE_DEPTH {
+            return Err(FieldsError::TooDeep);
+        }
+        self.skip_space();
+        match self.byte() {
+            Some(b'{') => {
+                self.at += 1;
+                let mut first = true;
+                while self.name(first)?.is_some() {
+                    first = false;
+                    self.skip_value(depth + 1)?;
+                }
+                Ok(())
+            }
+            Some(b'[') => self.skip_list(depth),
+            Some(b'"') => self.string().map(drop),
+            _ => self.skip_word(),
+        }
+    }
+
+    fn skip_list(&mut self, depth: usize) -> Result<(), FieldsError> {
+        self.at += 1;
+        self.skip_space();
+        if self.byte() == Some(b']') {
+            self.at += 1;
+            return Ok(());
+        }
+        loop {
+            self.skip_value(depth + 1)?;
+            self.skip_space();
+            match self.byte() {
+                Some(b',') => self.at += 1,
+                Some(b']') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                _ => return Err(self.expected("a comma")),
+            }
+        }
+    }
+
+    /// A number, true, false or null.
+    fn skip_word(&mut self) -> Result<(), FieldsError> {
+        let start = self.at;
+        while self
+            .byte()
+            .is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.'))
+        {
+            steps::count(1);
+            self.at += 1;
+        }
+        match json::parse(&self.text.as_bytes()[start..self.at]) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(FieldsError::Syntax { expected: "a value", at: start }),
+        }
+    }
+
+    fn taken(&mut self, word: &str) -> bool {
+        self.skip_space();
+        let found = self.text.as_bytes()[self.at.min(self.text.len())..].starts_with(word.as_bytes());
+        if found {
+            self.at += word.len();
+        }
+        found
+    }
+
+    fn expect(&mut self, byte: u8, expected: &'static str) -> Result<(), FieldsError> {
+        self.skip_space();
+        if self.byte() != Some(byte) {
+            return Err(self.expected(expected));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.byte(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            steps::count(1);
+            self.at += 1;
+        }
+    }
+
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn expected(&self, expected: &'static str) -> FieldsError {
+        FieldsError::Syntax { expected, at: self.at }
+    }
+}
+
+/// The steps of one level: mostly they come sorted, as they were written.
+#[derive(Default)]
+struct Collected {
+    nodes: Vec<Node>,
+    unsorted: bool,
+}
+
+impl Collected {
+    fn add(&mut self, node: Node) {
+        self.unsorted |= self.nodes.last().is_some_and(|last| last.element >= node.element);
+        self.nodes.push(node);
+    }
+
+    /// Of equal steps each makes a member, and the last that leads on says where.
+    fn finish(mut self) -> Set {
+        if self.unsorted {
+            self.nodes.sort_by(|a, b| {
+                steps::count(1);
+                a.element.cmp(&b.element)
+            });
+            self.nodes.dedup_by(|later, first| {
+                let equal = later.element == first.element;
+                if equal {
+                    first.member |= later.member;
+                    if !later.below.is_empty() {
+                        first.below = std::mem::take(&mut later.below);
+                    }
+                }
+                equal
+            });
+        }
+        Set { nodes: self.nodes }
+    }
+}
+
+/// The step that a name describes; `None`: of a kind we do not know.
+fn element(name: &str) -> Result<Option<Element>, FieldsError> {
+    let unreadable = || FieldsError::Element(name.to_owned());
+    let bytes = name.as_bytes();
+    if bytes.len() < 2 || bytes[1] != b':' {
+        return Err(unreadable());
+    }
+    let rest = name.get(2..).ok_or_else(unreadable)?;
+    steps::count(rest.len());
+    let element = match bytes[0] {
+        b'f' => Element::Field(Text::new(rest)),
+        b'v' => Element::Value(key_value(json::parse(rest.as_bytes()).map_err(|_| unreadable())?)),
+        b'i' => Element::Index(go_text::parse_int(rest).map_err(|_| unreadable())?),
+        b'k' => match json::parse(rest.as_bytes()) {
+            Ok(Value::Object(fields)) => {
+                Element::Key(fields.into_iter().map(|(name, value)| (name, key_value(value))).collect())
+            }
+            Ok(Value::Null) => Element::Key(Vec::new()),
+            _ => return Err(unreadable()),
+        },
+        _ => return Ok(None),
+    };
+    Ok(Some(element))
+}
+
+/// Upstream reads every number as a float; whole ones stay exact here as far as floats are.
+fn key_value(value: Value) -> Value {
+    const EXACT: i64 = 1 << 53;
+    match value {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "that is what upstream's readers do, and what they write back"
+        )]
+        Value::Int(number) if !(-EXACT..=EXACT).contains(&number) => Value::Float(number as f64),
+        Value::Array(items) => Value::Array(items.into_iter().map(key_value).collect()),
+        Value::Object(map) => {
+            Value::Object(map.into_iter().map(|(name, value)| (name, key_value(value))).collect())
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,144 @@
+//! A set as its FieldsV1 text.
+
+use crate::apply::element::Element;
+use crate::apply::go_print;
+use crate::apply::set::Set;
+use crate::codec::json;
+use crate::value::RawJson;
+use crate::{Map, Value};
+
+/// The set as JSON text.
+pub fn encode(set: &Set) -> RawJson {
+    let mut writer = Writer { out: String::with_capacity(256), name: String::new() };
+    writer.set(set, false);
+    RawJson::trusted(&writer.out)
+}
+
+struct Writer {
+    out: String,
+    /// A step's text, before it is quoted.
+    name: String,
+}
+
+impl Writer {
+    fn set(&mut self, set: &Set, itself: bool) {
+        self.out.push('{');
+        if itself && !set.is_empty() {
+            self.out.push_str(r#"".":{}"#);
+        }
+        for (place, node) in set.nodes.iter().enumerate() {
+            if place > 0 || itself {
+                self.out.push(',');
+            }
+            self.element(&node.element);
+            self.out.push(':');
+            self.set(&node.below, node.member);
+        }
+        self.out.push('}');
+    }
+
+    fn element(&mut self, element: &Element) {
+        self.name.clear();
+        match element {
+            Element::Field(name) => {
+                self.name.push_str("f:");
+                self.name.push_str(name);
+            }
+            Element::Key(fields) => {
+                self.name.push_str("k:{");
+                for (place, (name, value)) in fields.iter().enumerate() {
+                    if place > 0 {
+                        self.name.push(',');
+                    }
+                    quote(name, &mut self.name);
+                    self.name.push(':');
+                    write_value(value, &mut self.name);
+                }
+                self.name.push('}');
+            }
+            Element::Value(value) => {
+                self.name.push_str("v:");
+                write_value(value, &mut self.name);
+            }
+            Element::Index(index) => {
+                self.name.push_str("i:");
+                self.name.push_str(&index.to_string());
+            }
+        }
+        quote(&self.name, &mut self.out);
+    }
+}
+
+/// Text in quotes. Unlike in objects, only what must be escaped is, and control characters by their number.
+fn quote(text: &str, out: &mut String) {
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => out.extend(['\\', character]),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\0'..='\x1f' => out.push_str(&format!("\\u{:04x}", u32::from(character))),
+            _ => out.push(character),
+        }
+    }
+    out.push('"');
+}
+
+/// A key's value. Its strings are escaped as for a browser, where the names beside them are not.
+fn write_value(value: &Value, out: &mut String) {
+    match value {
+        Value::String(text) => quote_for_browsers(text, out),
+        Value::Float(number) => out.push_str(&float(*number)),
+        Value::Array(items) => {
+            out.push('[');
+            for (place, item) in items.iter().enumerate() {
+                if place > 0 {
+                    out.push(',');
+                }
+                write_value(item, out);
+            }
+            out.push(']');
+        }
+        Value::Object(map) => write_map(map, out),
+        other => out.push_str(&json::to_string(other)),
+    }
+}
+
+fn write_map(map: &Map, out: &mut String) {
+    out.push('{');
+    for (place, (name, value)) in map.iter().enumerate() {
+        if place > 0 {
+            out.push(',');
+        }
+        quote_for_browsers(name, out);
+        out.push(':');
+        write_value(value, out);
+    }
+    out.push('}');
+}
+
+fn quote_for_browsers(text: &str, out: &mut String) {
+    if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
+        return quote(text, out);
+    }
+    let start = out.len();
+    quote(text, out);
+    let escaped = |character: char| matches!(character, '<' | '>' | '&' | '\u{2028}' | '\u{2029}');
+    let quoted = out.split_off(start);
+    for character in quoted.chars() {
+        match character {
+            character if escaped(character) => out.push_str(&format!("\\u{:04x}", u32::from(character))),
+            character => out.push(character),
+        }
+    }
+}
+
+/// As `f:…` objects have numbers; the exponent has at least two digits.
+fn float(number: f64) -> String {
+    let size = number.abs();
+    if size != 0.0 && !(1e-6..1e21).contains(&size) {
+        return go_print::with_exponent(number);
+    }
+    json::to_string(&Value::Float(number))
+}

@@ -1,0 +1,316 @@
+//! The two things that happen to owners: a write, and an applied configuration.
+//!
+//! A request handler makes one [`Tracker`] per request: it knows the kind, the version and subresource the request is
+//! for, and which fields the strategy resets. [`Tracker::update`] follows create, update and patch: it gives the new
+//! object its `managedFields`. [`Tracker::apply`] makes the new object itself, of the live one and a configuration;
+//! defaulting and validation come after it. Time is handed in; nothing here knows a clock.
+
+use super::engine::{Engine, EngineError};
+use super::filter::Filters;
+use super::last_applied;
+use super::owners::{Conflicts, EntryError, Form, Manager, Operation, Owner, Owners, untracked};
+use super::types::Type;
+use super::version::{Conversion, Convert, Typed, VersionError};
+use super::walk::{Duplicates, TypeErrors, validate};
+use crate::catalog::split_api_version;
+use crate::time::Timestamp;
+use crate::{Text, Value};
+
+/// The manager of what was there before anybody applied.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// The manager of requests that name none.
+const UNKNOWN: &str = "unknown";
+
+/// Keeps who owns what of the objects of one kind, for requests in one version and to one subresource.
+#[derive(Clone, Copy)]
+pub struct Tracker<'a> {
+    pub api_version: &'a str,
+    pub kind: &'a str,
+    /// Empty for the object itself.
+    pub subresource: &'a str,
+    /// The type of the objects, in the version of the request.
+    pub of: Type<'a>,
+    /// What the strategy resets, for each version.
+    pub filters: &'a Filters,
+    /// How objects are had in other versions.
+    pub convert: &'a Convert<'a>,
+}
+
+/// For kinds that have one version only: any other is gone.
+pub fn only_version<'a>(_: &Value, _: &str) -> Conversion<'a> {
+    Conversion::NoSuchVersion
+}
+
+/// Why a write could not be followed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UpdateError {
+    #[error("failed to convert new object ({object}) to smd typed: {errors}")]
+    New { object: String, errors: TypeErrors },
+    #[error("failed to convert live object ({object}) to smd typed: {errors}")]
+    Live { object: String, errors: TypeErrors },
+    #[error("failed to update ManagedFields ({object}): {source}")]
+    Engine { object: String, source: EngineError },
+}
+
+/// Why a configuration was not applied.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ApplyError {
+    /// Somebody else owns what would change: 409.
+    #[error("{0}")]
+    Conflicts(Conflicts),
+    /// The configuration is of another kind or version than the request: 400.
+    #[error("invalid object type: {0}")]
+    Kind(String),
+    /// The configuration has managedFields: 400.
+    #[error("metadata.managedFields must be nil")]
+    ManagedFields,
+    /// The configuration is not of its type: 500, as upstream has it.
+    #[error("failed to create typed patch object ({object}): {errors}")]
+    Config { object: String, errors: TypeErrors },
+    #[error("failed to create typed live object ({object}): {errors}")]
+    Live { object: String, errors: TypeErrors },
+    #[error("failed to decode managed fields: {0}")]
+    Entries(#[from] EntryError),
+    #[error("failed to create manager for existing fields: {0}")]
+    BeforeFirstApply(UpdateError),
+    #[error("{0}")]
+    Version(VersionError),
+    #[error("{0}")]
+    Engine(EngineError),
+}
+
+impl From<EngineError> for ApplyError {
+    fn from(error: EngineError) -> ApplyError {
+        match error {
+            EngineError::Conflicts(conflicts) => ApplyError::Conflicts(conflicts),
+            EngineError::Version(error) => ApplyError::Version(error),
+            other => ApplyError::Engine(other),
+        }
+    }
+}
+
+impl<'a> Tracker<'a> {
+    /// The new object with its owners, after a create (`live` is `None`), an update or a patch. Both objects are in the
+    /// version of the request. What the new object says about its owners itself counts, if it is sound: `[]` asks for
+    /// them to be forgotten, nothing or nonsense leaves them as they were. So hand over the object as it was decoded,
+    /// before empty lists are taken out of it.
+    pub fn update(
+        &self,
+        live: Option<&Value>,
+        mut new: Value,
+        manager: &str,
+        now: Timestamp,
+    ) -> Result<Value, UpdateError> {
+        let mut owners = self.owners_after(live, &new);
+        remove_entries(&mut new);
+        // Nobody has applied anything, and ownership was given up: it begins again with the first apply.
+        let untracked = owners.is_empty() && live.is_some_and(|live| !live.meta().uid().is_empty());
+        if !untracked {
+            let empty = self.empty();
+            self.track(live.unwrap_or(&empty), &new, &mut owners, manager, now)?;
+        }
+        owners.encode(&mut new, self.form());
+        Ok(new)
+    }
+
+    /// As [`Tracker::update`]; what cannot be followed has no owners. A write does not fail for its owners' sake.
+    pub fn update_or_forget(&self, live: Option<&Value>, new: Value, manager: &str, now: Timestamp) -> Value {
+        let mut forgotten = new.clone();
+        self.update(live, new, manager, now).unwrap_or_else(|_| {
+            remove_entries(&mut forgotten);
+            forgotten
+        })
+    }
+
+    /// The live object (`None`: there is none yet) with a configuration applied, and its owners after that. The
+    /// configuration is the tree of the request's body, decoded without a type. An object that stays as it was keeps
+    /// the times of its entries.
+    pub fn apply(
+        &self,
+        live: Option<&Value>,
+        config: &Value,
+        manager: &str,
+        force: bool,
+        now: Timestamp,
+    ) -> Result<Value, ApplyError> {
+        self.check_kind(config)?;
+        let empty = self.empty();
+        let live = live.unwrap_or(&empty);
+        let owners = Owners::decode(live)?;
+        let applied = self.apply_to(live, config, owners.clone(), manager, force, now);
+        let (mut object, owners) = match applied {
+            Err(ApplyError::Conflicts(conflicts)) if manager == last_applied::KUBECTL => {
+                self.take_over_from_client_side(live, config, owners, conflicts, now)?
+            }
+            other => other?,
+        };
+        if manager == last_applied::KUBECTL {
+            last_applied::refresh(&mut object, config);
+        }
+        owners.encode(&mut object, self.form());
+        Ok(object)
+    }
+
+    /// kubectl may change what it applied itself, back when it did so on its own side.
+    fn take_over_from_client_side(
+        &self,
+        live: &Value,
+        config: &Value,
+        owners: Owners,
+        conflicts: Conflicts,
+        now: Timestamp,
+    ) -> Result<(Value, Owners), ApplyError> {
+        let Some(own) = last_applied::unchanged_fields(live, self.of, self.api_version, self.kind) else {
+            return Err(ApplyError::Conflicts(conflicts));
+        };
+        let others: Vec<_> = conflicts.0.into_iter().filter(|conflict| !own.has(&conflict.path.0)).collect();
+        if !others.is_empty() {
+            return Err(ApplyError::Conflicts(Conflicts(others)));
+        }
+        self.apply_to(live, config, owners, last_applied::KUBECTL, true, now)
+    }
+
+    fn apply_to(
+        &self,
+        live: &Value,
+        config: &Value,
+        mut owners: Owners,
+        name: &str,
+        force: bool,
+        now: Timestamp,
+    ) -> Result<(Value, Owners), ApplyError> {
+        if owners.is_empty() {
+            self.track(&self.empty(), live, &mut owners, BEFORE_FIRST_APPLY, now)
+                .map_err(ApplyError::BeforeFirstApply)?;
+        }
+        if config.at(&["metadata", "managedFields"]).is_some_and(|entries| !entries.is_null()) {
+            return Err(ApplyError::ManagedFields);
+        }
+        validate(config, self.of, Duplicates::Refused)
+            .map_err(|errors| ApplyError::Config { object: described(config), errors })?;
+        validate(live, self.of, Duplicates::Allowed)
+            .map_err(|errors| ApplyError::Live { object: described(live), errors })?;
+        let manager = self.manager(name, Operation::Apply);
+        let last_time = owners.get(&manager).and_then(|owner| owner.time);
+        let applied =
+            self.engine().apply(&self.typed(live), &self.typed(config), &mut owners, &manager, force)?;
+        if let Some(mut owner) = owners.take(&manager) {
+            owner.fields = owner.fields.difference(untracked());
+            owner.time = if applied.is_some() { Some(now) } else { last_time };
+            if !owner.fields.is_empty() {
+                owners.set(owner);
+            }
+        }
+        Ok((applied.unwrap_or_else(|| live.clone()), owners))
+    }
+
+    /// Gives the fields that differ to the manager of a write.
+    fn track(
+        &self,
+        live: &Value,
+        new: &Value,
+        owners: &mut Owners,
+        name: &str,
+        now: Timestamp,
+    ) -> Result<(), UpdateError> {
+        validate(new, self.of, Duplicates::Allowed)
+            .map_err(|errors| UpdateError::New { object: described(new), errors })?;
+        validate(live, self.of, Duplicates::Allowed)
+            .map_err(|errors| UpdateError::Live { object: described(live), errors })?;
+        let changed = self
+            .engine()
+            .update(&self.typed(live), &self.typed(new), owners)
+            .map_err(|source| UpdateError::Engine { object: described(new), source })?;
+        let changed = changed.difference(untracked());
+        if !changed.is_empty() {
+            let manager = self.manager(name, Operation::Update);
+            let fields = match owners.get(&manager) {
+                Some(before) => changed.union(&before.fields),
+                None => changed,
+            };
+            owners.set(Owner { manager, time: Some(now), fields });
+        }
+        owners.cap_updaters();
+        Ok(())
+    }
+
+    /// The owners that a write starts from.
+    fn owners_after(&self, live: Option<&Value>, new: &Value) -> Owners {
+        let of_live = || live.and_then(|live| Owners::decode(live).ok()).unwrap_or_default();
+        // Through a subresource nobody sets owners by hand.
+        if !self.subresource.is_empty() {
+            return of_live();
+        }
+        if Owners::are_reset(new) {
+            return Owners::default();
+        }
+        match Owners::decode(new) {
+            Ok(owners) if !owners.is_empty() => owners,
+            // A client that knows nothing of managedFields does not mean to remove them.
+            _ => of_live(),
+        }
+    }
+
+    fn check_kind(&self, config: &Value) -> Result<(), ApplyError> {
+        let text = |name: &str| config.get(name).and_then(Value::as_str).unwrap_or_default();
+        if text("apiVersion") == self.api_version && text("kind") == self.kind {
+            return Ok(());
+        }
+        Err(ApplyError::Kind(kind_text(config)))
+    }
+
+    fn manager(&self, name: &str, operation: Operation) -> Manager {
+        Manager {
+            name: Text::new(if name.is_empty() { UNKNOWN } else { name }),
+            operation,
+            api_version: Text::new(self.api_version),
+            subresource: Text::new(self.subresource),
+        }
+    }
+
+    /// An object that does not exist yet.
+    fn empty(&self) -> Value {
+        let mut empty = match self.of {
+            Type::Catalogue(place) => place.empty(),
+            _ => Value::object(),
+        };
+        if let Some(members) = empty.as_object_mut() {
+            members.insert("apiVersion", self.api_version);
+            members.insert("kind", self.kind);
+        }
+        empty
+    }
+
+    fn form(&self) -> Form {
+        if matches!(self.of, Type::Catalogue(_)) { Form::Text } else { Form::Tree }
+    }
+
+    fn engine(&self) -> Engine<'a, 'a> {
+        Engine { filters: self.filters, convert: self.convert }
+    }
+
+    fn typed<'v>(&self, value: &'v Value) -> Typed<'v, 'a> {
+        Typed::new(value, self.of, self.api_version)
+    }
+}
+
+fn remove_entries(object: &mut Value) {
+    if let Some(metadata) = object.as_object_mut().and_then(|object| object.get_mut("metadata"))
+        && let Some(members) = metadata.as_object_mut()
+    {
+        members.remove("managedFields");
+    }
+}
+
+/// An object as messages name it: `default/web; apps/v1, Kind=Deployment`.
+fn described(object: &Value) -> String {
+    let meta = object.meta();
+    format!("{}/{}; {}", meta.namespace(), meta.name(), kind_text(object))
+}
+
+fn kind_text(object: &Value) -> String {
+    let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (group, version) = split_api_version(text("apiVersion"));
+    format!("{group}/{version}, Kind={}", text("kind"))
+}

@@ -1,0 +1,197 @@
+//! What may stand at a place of an object, as server-side apply sees it.
+//!
+//! One engine serves objects of three sorts. A [`Type`] is a place in the catalogue (built-in kinds), in a schema made
+//! at run time ([`Declared`], custom resources), or nowhere (objects whose schema nobody knows: maps are merged field by
+//! field, lists are owned as a whole). All three answer the same question with an [`Atom`]: whether a scalar, a list or
+//! a map may stand here, and how the parts of a list or map are told apart and owned.
+
+mod catalogue;
+mod declared;
+
+pub use catalogue::Place;
+pub use declared::{Declared, SchemaError};
+
+use crate::catalog::{BUILTIN, Node};
+use crate::{Text, Value};
+
+/// The type of a value.
+#[derive(Clone, Copy, Debug)]
+pub enum Type<'s> {
+    Catalogue(Place<'s>),
+    Declared(&'s Declared),
+    /// Deduced from the value: maps field by field, lists as a whole.
+    Deduced,
+    /// Anything, as a whole.
+    Whole,
+}
+
+impl<'s> Type<'s> {
+    /// The type of objects of a built-in kind.
+    pub fn of_kind(api_version: &str, kind: &str) -> Option<Type<'static>> {
+        let kind = BUILTIN.kind_of(api_version, kind)?;
+        Some(Type::catalogue(BUILTIN.root(kind).node()))
+    }
+
+    /// A place of the catalogue about which no field says more.
+    pub fn catalogue(node: Node<'s>) -> Type<'s> {
+        Type::Catalogue(Place { node, extra: None })
+    }
+
+    pub(super) fn atom(self) -> Atom<'s> {
+        match self {
+            Type::Catalogue(place) => place.atom(),
+            Type::Declared(declared) => declared.atom(),
+            Type::Deduced => {
+                Atom { scalar: Some(Scalar::Any), list: Some(List::WHOLE), map: Some(Fields::deduced(false)) }
+            }
+            Type::Whole => {
+                Atom { scalar: Some(Scalar::Any), list: Some(List::WHOLE), map: Some(Fields::whole()) }
+            }
+        }
+    }
+}
+
+/// What may stand at a place: one of these, or any of several.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Atom<'s> {
+    pub(super) scalar: Option<Scalar>,
+    pub(super) list: Option<List<'s>>,
+    pub(super) map: Option<Fields<'s>>,
+}
+
+impl<'s> Atom<'s> {
+    pub(super) const NOTHING: Atom<'static> = Atom { scalar: None, list: None, map: None };
+
+    fn scalar(scalar: Scalar) -> Atom<'s> {
+        Atom { scalar: Some(scalar), ..Atom::NOTHING }
+    }
+
+    fn list(list: List<'s>) -> Atom<'s> {
+        Atom { list: Some(list), ..Atom::NOTHING }
+    }
+
+    fn map(map: Fields<'s>) -> Atom<'s> {
+        Atom { map: Some(map), ..Atom::NOTHING }
+    }
+
+    /// As what a value is to be taken. What is of no allowed type, and null, is taken for whatever is allowed, maps
+    /// before scalars before lists.
+    pub(super) fn case(&self, value: &Value) -> Case<'s> {
+        let by_value = match value {
+            Value::Null => None,
+            Value::Array(_) => self.list.map(Case::List),
+            Value::Object(_) => self.map.map(Case::Map),
+            Value::Raw(raw) => match raw.type_name() {
+                "object" => self.map.map(Case::Map),
+                "array" => self.list.map(Case::List),
+                "null" => None,
+                _ => self.scalar.map(Case::Scalar),
+            },
+            _ => self.scalar.map(Case::Scalar),
+        };
+        by_value
+            .or(self.map.map(Case::Map))
+            .or(self.scalar.map(Case::Scalar))
+            .or(self.list.map(Case::List))
+            .unwrap_or(Case::Nothing)
+    }
+}
+
+/// As what a value is taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Case<'s> {
+    Scalar(Scalar),
+    List(List<'s>),
+    Map(Fields<'s>),
+    /// The schema allows no value at all.
+    Nothing,
+}
+
+/// A value without parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scalar {
+    String,
+    Number,
+    Bool,
+    Any,
+}
+
+/// A list: what its elements are, and what tells them apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct List<'s> {
+    pub(super) item: Type<'s>,
+    pub(super) by: By<'s>,
+}
+
+impl List<'static> {
+    const WHOLE: List<'static> = List { item: Type::Whole, by: By::Nothing };
+}
+
+/// What tells the elements of a list apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum By<'s> {
+    /// Nothing: the list is owned as a whole.
+    Nothing,
+    /// Their values.
+    Value,
+    /// The values of these fields.
+    Keys(&'s [Text]),
+}
+
+/// A struct or map: its fields, and whether it is owned as a whole.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fields<'s> {
+    pub(super) whole: bool,
+    declared: Members<'s>,
+    /// The type of what no field declares; without one, nothing else is allowed.
+    pub(super) other: Option<Type<'s>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Members<'s> {
+    None,
+    Struct(crate::catalog::Struct<'s>),
+    Declared(&'s [declared::DeclaredField]),
+}
+
+impl<'s> Fields<'s> {
+    fn deduced(whole: bool) -> Fields<'s> {
+        Fields { whole, declared: Members::None, other: Some(Type::Deduced) }
+    }
+
+    fn whole() -> Fields<'s> {
+        Fields { whole: true, declared: Members::None, other: Some(Type::Whole) }
+    }
+
+    /// The type of a member, and whether a field declares it. `None`: there is no such field, and no other is allowed.
+    pub(super) fn member(&self, name: &str) -> Option<(Type<'s>, bool)> {
+        match self.field(name) {
+            Some(of) => Some((of, true)),
+            None => self.other.map(|other| (other, false)),
+        }
+    }
+
+    /// The type of a declared field.
+    pub(super) fn field(&self, name: &str) -> Option<Type<'s>> {
+        match self.declared {
+            Members::None => None,
+            Members::Struct(of) => of.field(name).map(Type::of_field),
+            Members::Declared(fields) => declared::find(fields, name).map(declared::DeclaredField::of),
+        }
+    }
+
+    /// What a key is taken to be where it is not given.
+    pub(super) fn default(&self, name: &str) -> Option<Value> {
+        match self.declared {
+            Members::None => None,
+            Members::Struct(of) => of.field(name).and_then(catalogue::published_default),
+            Members::Declared(fields) => declared::find(fields, name).and_then(|field| field.default.clone()),
+        }
+    }
+
+    /// A map without declared fields whose values are of any type: its sets of fields are never changed to fit a
+    /// changed schema.
+    pub(super) fn is_deduced(&self) -> bool {
+        matches!(self.declared, Members::None) && matches!(self.other, Some(Type::Deduced))
+    }
+}

@@ -1,0 +1,100 @@
+//! What tells the elements of a list apart.
+
+use std::cmp::Ordering;
+
+use crate::apply::element::Element;
+use crate::apply::types::{By, List};
+use crate::fuzz::steps;
+use crate::{Text, Value};
+
+/// Why an element of a list cannot be told from the others. The texts are upstream's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ItemError {
+    #[error("associative list with keys may not have a null element")]
+    NullWithKeys,
+    #[error("associative list with keys may not have non-map elements")]
+    NoMap,
+    #[error("couldn't find default value for {0}: associative list may not have non-map types")]
+    KeysOfScalars(Text),
+    #[error(
+        "associative list with keys has an element that omits all key fields [{}] \
+         (and doesn't have default values for any key fields)",
+        .0.join(" ")
+    )]
+    NoKey(Vec<String>),
+    #[error("associative list without keys has an element that's a map type")]
+    MapInSet,
+    #[error("not supported: associative list with lists as elements")]
+    ListInSet,
+    #[error("associative list without keys has an element that's an explicit null")]
+    NullInSet,
+    #[error("invalid indexing of non-associative list")]
+    Whole,
+}
+
+/// The step to an element of a list.
+pub(super) fn element_of(list: &List<'_>, item: &Value) -> Result<Element, ItemError> {
+    steps::count(1);
+    match (list.by, item) {
+        (By::Nothing, _) => Err(ItemError::Whole),
+        (By::Keys(keys), Value::Object(fields)) => {
+            let mut key = Vec::with_capacity(keys.len());
+            for name in keys {
+                let value = match fields.get(name) {
+                    Some(value) => Some(value.clone()),
+                    None => default_of(list, name)?,
+                };
+                key.extend(value.map(|value| (name.clone(), value)));
+            }
+            if key.is_empty() && !keys.is_empty() {
+                return Err(ItemError::NoKey(keys.iter().map(|key| format!("{key:?}")).collect()));
+            }
+            Ok(Element::key(key))
+        }
+        (By::Keys(_), Value::Null) => Err(ItemError::NullWithKeys),
+        (By::Keys(_), _) => Err(ItemError::NoMap),
+        (By::Value, Value::Object(_)) => Err(ItemError::MapInSet),
+        (By::Value, Value::Array(_)) => Err(ItemError::ListInSet),
+        (By::Value, Value::Null) => Err(ItemError::NullInSet),
+        (By::Value, value) => Ok(Element::Value(value.clone())),
+    }
+}
+
+/// Without a default a key that is not given is no part of the step: the element is another than any that has one.
+fn default_of(list: &List<'_>, name: &Text) -> Result<Option<Value>, ItemError> {
+    match list.item.atom().map {
+        Some(fields) => Ok(fields.default(name)),
+        None => Err(ItemError::KeysOfScalars(name.clone())),
+    }
+}
+
+/// The elements of one or two lists, those with the same step under one number. Numbers ascend with the steps.
+pub(super) struct Index {
+    /// The steps, in order, each once.
+    pub(super) elements: Vec<Element>,
+    /// The number of each item of the first list, and of the second.
+    pub(super) left: Vec<usize>,
+    pub(super) right: Vec<usize>,
+}
+
+impl Index {
+    pub(super) fn new(left: Vec<Element>, right: Vec<Element>) -> Index {
+        let split = left.len();
+        let mut all: Vec<(usize, Element)> = left.into_iter().chain(right).enumerate().collect();
+        let order = |a: &(usize, Element), b: &(usize, Element)| {
+            steps::count(1);
+            a.1.cmp(&b.1)
+        };
+        all.sort_by(order);
+        let mut numbers = vec![0; all.len()];
+        let mut elements: Vec<Element> = Vec::with_capacity(all.len());
+        for (place, element) in all {
+            if elements.last().is_none_or(|last| last.cmp(&element) != Ordering::Equal) {
+                elements.push(element);
+            }
+            numbers[place] = elements.len() - 1;
+        }
+        let right = numbers.split_off(split);
+        Index { elements, left: numbers, right }
+    }
+}
