@@ -11,9 +11,11 @@ type Target = (&'static str, fn(&[u8]));
 
 const TARGETS: &[Target] = &[
     ("json", fuzz::json),
+    ("json_patch", fuzz::json_patch),
     ("protobuf", fuzz::protobuf),
     ("quantities", fuzz::quantities),
     ("selectors", fuzz::selectors),
+    ("strategic_merge", fuzz::strategic_merge),
     ("yaml", fuzz::yaml),
 ];
 
@@ -29,6 +31,10 @@ const HOSTILE: &[(&str, &str, &str, &str)] = &[
     ("json", "", " ", "1"),
     ("json", "-", "9", "e1"),
     ("json", "{\"data\":[", "[],", "[]]}"),
+    ("json_patch", "{}\n[", "{\"op\":\"test\",\"path\":\"/a\"},", "{}]"),
+    ("json_patch", "{\"a\":[", "1,", "2]}\n[{\"op\":\"test\",\"path\":\"/a\",\"value\":[1]}]"),
+    ("json_patch", "{}\n[{\"op\":\"add\",\"path\":\"", "/a", "\"}]"),
+    ("json_patch", "{}\n{", "\"b\":0,\"a\":1,", "\"c\":0}"),
     ("protobuf", "", "\n\0", ""),
     ("protobuf", "", "\u{13}", ""),
     ("protobuf", "\u{12}\u{7f}", "\u{12}\0", ""),
@@ -51,6 +57,10 @@ const HOSTILE: &[(&str, &str, &str, &str)] = &[
     ("selectors", "a=", "\\,", ""),
     ("selectors", "", "a=b\\\\,", ""),
     ("selectors", "", "\0", ""),
+    ("strategic_merge", "{\"metadata\":{\"finalizers\":[", "\"a\",", "\"b\"]}}\n{\"metadata\":{\"finalizers\":[\"c\"]}}"),
+    ("strategic_merge", "{\"spec\":{\"volumes\":[", "{\"name\":1},", "{\"name\":2}]}}\n{\"spec\":{\"volumes\":[{\"name\":1}]}}"),
+    ("strategic_merge", "{}\n{\"spec\":{", "\"$setElementOrder/volumes\":[],", "\"volumes\":[]}}"),
+    ("strategic_merge", "{\"a\":[{}]}\n{\"a\":[", "{\"$patch\":\"delete\"},", "{}]}"),
     ("yaml", "", "[", ""),
     ("yaml", "", "{a: ", ""),
     ("yaml", "[", "a, ", "b]"),

@@ -5,10 +5,12 @@
 
 mod codecs;
 pub mod objects;
+mod patches;
 pub mod steps;
 mod vocabulary;
 mod yaml;
 
 pub use codecs::{json, protobuf};
+pub use patches::{json_patch, strategic_merge};
 pub use vocabulary::{quantities, selectors};
 pub use yaml::yaml;

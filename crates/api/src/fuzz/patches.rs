@@ -1,0 +1,62 @@
+//! Patches under any input.
+
+use crate::catalog::BUILTIN;
+use crate::codec::json;
+use crate::patch::strategic::{self, Overwrite};
+use crate::patch::{self, merge};
+use crate::{Map, Value};
+
+/// A document and a patch, a line each: the patch is refused or makes a document that can be read.
+pub fn json_patch(data: &[u8]) {
+    let (document, text) = halves(data);
+    let Ok(document) = json::parse_literal(document) else { return };
+    if let Ok(patch) = patch::json::decode_lenient(text)
+        && let Ok(patched) = patch.apply(document.clone())
+    {
+        let written = json::to_vec(&patched);
+        assert!(json::raw(&written).is_ok(), "what was patched is no JSON any more");
+    }
+    if patch::json::decode(text).is_ok() {
+        assert!(patch::json::decode_lenient(text).is_ok(), "checking lets pass what cannot be read");
+    }
+    if let Ok(patch) = merge::decode_lenient(text) {
+        let written = json::to_vec(&merge::apply(document, patch));
+        assert!(json::raw(&written).is_ok(), "what was merged is no JSON any more");
+    }
+}
+
+/// Two objects and a third, a line each: every way to combine them ends, with an object or a refusal.
+pub fn strategic_merge(data: &[u8]) {
+    let (first, rest) = halves(data);
+    let (second, third) = halves(rest);
+    let (Some(first), Some(second)) = (object(first), object(second)) else { return };
+    let third = object(third).unwrap_or_default();
+    let pod = BUILTIN.root(BUILTIN.kind_of("v1", "Pod").expect("Pods are built in"));
+    // Refusals are answers here: only that one comes matters.
+    let ends = |result: Result<Map, strategic::Error>| result.map_err(|refusal| refusal.to_string()).is_ok();
+    ends(strategic::apply(first.clone(), second.clone(), pod));
+    if let Ok(patch) = strategic::between(&first, &second, pod, &[]) {
+        ends(strategic::apply(first.clone(), patch.clone(), pod));
+        ends(strategic::apply(third.clone(), patch, pod));
+    }
+    for overwrite in [Overwrite::Yes, Overwrite::No] {
+        ends(strategic::three_way(&first, &second, &third, pod, overwrite, &[]));
+    }
+    let patch = merge::between(&first, &second);
+    merge::apply(Value::Object(first.clone()), Value::Object(patch));
+    // A conflict is an answer too.
+    merge::three_way(&first, &second, &third, &[]).unwrap_or_default();
+}
+
+fn object(text: &[u8]) -> Option<Map> {
+    match json::parse(text) {
+        Ok(Value::Object(map)) => Some(map),
+        _ => None,
+    }
+}
+
+/// What stands before the first line break, and behind it.
+fn halves(data: &[u8]) -> (&[u8], &[u8]) {
+    let mut parts = data.splitn(2, |byte| *byte == b'\n');
+    (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
+}
