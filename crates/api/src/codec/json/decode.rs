@@ -8,6 +8,7 @@
 
 use std::collections::HashSet;
 
+use super::go_names;
 use super::scan::{self, Scanner, SyntaxError, Token};
 use crate::catalog::{Node, RawKind, Shape, Struct};
 use crate::codec::scalar;
@@ -44,6 +45,7 @@ pub struct Decoded {
 pub fn decode(text: &[u8], node: Option<Node<'_>>) -> Result<Decoded, DecodeError> {
     let mut decoder = Decoder {
         scanner: Scanner::new(text),
+        root: node,
         depth: 0,
         lenient: 0,
         type_error: None,
@@ -69,8 +71,10 @@ struct Place<'a> {
     within: Option<Struct<'a>>,
 }
 
-struct Decoder<'t> {
+struct Decoder<'t, 'p> {
     scanner: Scanner<'t>,
+    /// The type of the whole text.
+    root: Option<Node<'p>>,
     depth: usize,
     /// Above zero: inside a value whose type upstream decodes leniently by itself.
     lenient: usize,
@@ -86,7 +90,7 @@ struct Decoder<'t> {
 
 /// Values are written where they belong instead of being returned: a value that is handed up through several calls is
 /// copied in each, and that was a third of the whole cost.
-impl Decoder<'_> {
+impl Decoder<'_, '_> {
     fn value(
         &mut self,
         node: Option<Node<'_>>,
@@ -331,14 +335,11 @@ impl Decoder<'_> {
 
     /// Records that something else than `node` stands here.
     fn refuse(&mut self, found: &str, node: Node<'_>, place: &Place<'_>) {
-        let wanted = match node.shape {
-            // These read a plain value first, and that is what they complain about.
-            Shape::Time | Shape::MicroTime | Shape::Duration => "string".to_string(),
-            Shape::IntOrString => "int32".to_string(),
-            _ => node.go_type(),
-        };
+        let wanted = go_names::type_at(node, &place.path, place.within);
         let into = match place.within {
-            Some(of) => format!("struct field {}.{}", of.short_name(), field_names(&place.path)),
+            Some(of) => {
+                format!("struct field {}.{}", of.short_name(), go_names::fields_on(&place.path, self.root))
+            }
             None => "value".to_string(),
         };
         self.refuse_with(format!("json: cannot unmarshal {found} into Go {into} of type {wanted}"), place);
@@ -378,15 +379,6 @@ impl Given {
         self.1.push(position);
         new
     }
-}
-
-/// The names of the fields on a path, without indices and map keys.
-fn field_names(path: &Path<'_>) -> String {
-    let names = path.links().into_iter().filter_map(|link| match link {
-        Path::Field(_, name) => Some(*name),
-        _ => None,
-    });
-    names.collect::<Vec<_>>().join(".")
 }
 
 /// A member's place as the strict messages write it: map keys are joined by dots too.

@@ -1,0 +1,211 @@
+//! The recorded corpus at the decoder: what the real server could not read, and in which words; and what it could.
+//!
+//! Only creates are looked at, and only how far the decoder comes: `cannot be handled as` answers must be refused with
+//! the same text, and objects that were accepted, or refused by validation, must be read.
+
+mod shared;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use coracle_api::catalog::{BUILTIN, Struct};
+use coracle_api::codec::json;
+use coracle_api::patch;
+use coracle_api::{Text, Value};
+
+/// What becomes of the request before its object is decoded with a type: nothing to compare here.
+const BEFORE_THE_TYPE: [&str; 3] = ["no kind ", "no version ", "converting ("];
+
+#[test]
+fn the_decoder_reads_and_refuses_what_the_real_server_does() {
+    let test = "the_decoder_reads_and_refuses_what_the_real_server_does";
+    let Some(folder) = shared::folder("corpus", test) else { return };
+    let mut tally = Tally::default();
+    for file in shared::files(&folder, ".jsonl") {
+        replay(&file, &mut tally);
+    }
+    eprintln!(
+        "{} refusals and {} readings as recorded, {} cases are not about decoding",
+        tally.refused, tally.read, tally.passed_over
+    );
+    assert!(tally.refused > 500 && tally.read > 4000, "the corpus has hardly any cases");
+    assert!(tally.different.is_empty(), "{} differ:\n{}", tally.different.len(), tally.different.join("\n"));
+}
+
+#[derive(Default)]
+struct Tally {
+    refused: usize,
+    read: usize,
+    passed_over: usize,
+    different: Vec<String>,
+}
+
+fn replay(file: &Path, tally: &mut Tally) {
+    let text = std::fs::read_to_string(file).unwrap();
+    let mut lines = text.lines().map(|line| json::parse_literal(line.as_bytes()).unwrap());
+    let head = lines.next().unwrap();
+    let field = |name: &str| head.get(name).and_then(Value::as_str).unwrap();
+    let Some(kind) = BUILTIN.kind_of(field("apiVersion"), field("kind")) else {
+        tally.passed_over += lines.count();
+        return;
+    };
+    let of = BUILTIN.root(kind);
+    for case in lines {
+        let id = format!("{}:{}", file.file_stem().unwrap().display(), text_of(case.get("id").unwrap()));
+        match check(&head, &case, of) {
+            None => tally.passed_over += 1,
+            Some(Ok(Outcome::Refused)) => tally.refused += 1,
+            Some(Ok(Outcome::Read)) => tally.read += 1,
+            Some(Err(difference)) => tally.different.push(format!("{id}: {difference}")),
+        }
+    }
+}
+
+enum Outcome {
+    Refused,
+    Read,
+}
+
+/// `None`: the case is not about decoding.
+fn check(head: &Value, case: &Value, of: Struct<'_>) -> Option<Result<Outcome, String>> {
+    if case.get("method").is_some() || case.get("sub").is_some() || case.get("replace").is_some() {
+        return None;
+    }
+    let answer = case.get("answer")?;
+    let message = answer.get("message").map(text_of);
+    let refusal = message.as_deref().and_then(|message| {
+        let (_, rest) = message.split_once(" cannot be handled as a ")?;
+        rest.split_once(": ").map(|(_, refusal)| refusal.to_string())
+    });
+    if refusal.as_ref().is_some_and(|refusal| BEFORE_THE_TYPE.iter().any(|start| refusal.starts_with(start)))
+    {
+        return None;
+    }
+    let code = answer.get("code").and_then(Value::as_int);
+    let was_read = matches!(code, Some(200 | 201))
+        || answer.get("reason").is_some_and(|reason| text_of(reason) == "Invalid");
+    let lenient = case.get("query").is_some_and(|query| !text_of(query).contains("fieldValidation=Strict"));
+    let found = read(&body(head, case), of, lenient);
+    match (refusal, found) {
+        (Some(expected), Err(found)) if shortened(&found) == expected => Some(Ok(Outcome::Refused)),
+        (Some(expected), found) => Some(Err(format!("{found:?}, not {expected:?}"))),
+        (None, Ok(())) if was_read => Some(Ok(Outcome::Read)),
+        (None, Err(found)) if was_read => Some(Err(format!("refused: {found}"))),
+        (None, _) => None,
+    }
+}
+
+fn read(text: &str, of: Struct<'_>, lenient: bool) -> Result<(), String> {
+    let decoded = json::decode(text.as_bytes(), Some(of.node())).map_err(|error| error.to_string())?;
+    if lenient || decoded.strict.is_empty() {
+        return Ok(());
+    }
+    Err(format!("strict decoding error: {}", decoded.strict.join(", ")))
+}
+
+/// The request's body.
+fn body(head: &Value, case: &Value) -> String {
+    if let Some(raw) = case.get("raw") {
+        return text_of(&expand(raw));
+    }
+    let object = match case.get("object") {
+        Some(object) => object.clone(),
+        None => head.at(&["bases", &text_of(case.get("base").unwrap()), "object"]).unwrap().clone(),
+    };
+    let operations = case.get("patch").map_or(Value::Array(vec![]), expand);
+    let patch = patch::json::decode_lenient(&json::to_vec(&operations)).unwrap();
+    let mut object = patch.apply(object).unwrap();
+    if let Some(pointer) = case.get("dup") {
+        write_twice(&mut object, &text_of(pointer));
+    }
+    json::to_string(&object).replace(TWICE, "")
+}
+
+/// Marks the second of two members with one name, until it is text.
+const TWICE: &str = "@@twice@@";
+
+fn write_twice(object: &mut Value, pointer: &str) {
+    let (parents, last) = pointer.rsplit_once('/').unwrap();
+    let unescaped = |part: &str| part.replace("~1", "/").replace("~0", "~");
+    let parent = parents.split('/').skip(1).fold(object, |value, part| match value {
+        Value::Array(items) => &mut items[part.parse::<usize>().unwrap()],
+        other => other.as_object_mut().unwrap().get_mut(&unescaped(part)).unwrap(),
+    });
+    let parent = parent.as_object_mut().unwrap();
+    let value = parent.get(&unescaped(last)).unwrap().clone();
+    parent.insert(format!("{TWICE}{}", unescaped(last)), value);
+}
+
+/// `{"$rep": ["a", "x", 300]}` is `a` and 300 times `x`; `{"$list": [n, element]}` is n copies, `#` the index.
+fn expand(value: &Value) -> Value {
+    match value {
+        Value::Object(map) if map.len() == 1 && map.contains_key("$rep") => {
+            let parts = map.get("$rep").and_then(Value::as_array).unwrap();
+            let times = |place: usize| parts.get(place + 1).and_then(Value::as_int).unwrap_or(1);
+            let texts = parts.iter().enumerate().filter(|(_, part)| part.as_int().is_none());
+            let texts =
+                texts.map(|(place, part)| text_of(part).repeat(usize::try_from(times(place)).unwrap()));
+            Value::string(texts.collect::<String>())
+        }
+        Value::Object(map) if map.len() == 1 && map.contains_key("$list") => {
+            let [count, element] = map.get("$list").and_then(Value::as_array).unwrap() else {
+                panic!("a pair")
+            };
+            let element = json::to_string(element);
+            let copies = (0..count.as_int().unwrap()).map(|index| element.replace('#', &index.to_string()));
+            Value::Array(copies.map(|copy| json::parse_literal(copy.as_bytes()).unwrap()).collect())
+        }
+        Value::Object(map) => map
+            .iter()
+            .map(|(name, value)| (Text::new(name), expand(value)))
+            .collect::<coracle_api::Map>()
+            .into(),
+        Value::Array(items) => Value::Array(items.iter().map(expand).collect()),
+        other => other.clone(),
+    }
+}
+
+/// A string, however it was written.
+fn text_of(value: &Value) -> String {
+    json::parse(&json::to_vec(value)).unwrap().as_str().unwrap().to_string()
+}
+
+/// A text as the corpus records it: the layouts of times look like times to it, and forty of one character and more
+/// are `<<x*300>>`.
+fn shortened(text: &str) -> String {
+    let text = text
+        .replace("2006-01-02T15:04:05Z", "<<time>>")
+        .replace("2006-01-02T15:04:05.000000Z", "<<microtime>>");
+    let mut runs: Vec<(char, usize)> = Vec::new();
+    for character in text.chars() {
+        match runs.last_mut() {
+            Some((last, count)) if *last == character => *count += 1,
+            _ => runs.push((character, 1)),
+        }
+    }
+    let written = runs.into_iter().map(|(character, count)| match count {
+        ..40 => character.to_string().repeat(count),
+        _ => format!("<<{character}*{count}>>"),
+    });
+    written.collect()
+}
+
+/// Kinds that have cases, so that none is forgotten by a misspelt name.
+#[test]
+fn every_kind_of_the_corpus_is_known() {
+    let Some(folder) = shared::folder("corpus", "every_kind_of_the_corpus_is_known") else { return };
+    let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
+    for file in shared::files(&folder, ".jsonl") {
+        let text = std::fs::read_to_string(file).unwrap();
+        let head = json::parse(text.lines().next().unwrap().as_bytes()).unwrap();
+        let field = |name: &str| head.get(name).and_then(Value::as_str).unwrap();
+        if BUILTIN.kind_of(field("apiVersion"), field("kind")).is_none() {
+            *unknown.entry(field("kind").to_string()).or_default() += 1;
+        }
+    }
+    assert_eq!(
+        unknown.into_keys().collect::<Vec<_>>(),
+        ["Widget"],
+        "only the custom resource is not built in"
+    );
+}
