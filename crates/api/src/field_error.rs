@@ -120,7 +120,11 @@ impl FieldError {
     /// A text longer than so many bytes.
     pub fn too_long(path: &Path<'_>, most: usize) -> FieldError {
         let unit = if most == 1 { "byte" } else { "bytes" };
-        FieldError::without_value(FieldErrorKind::TooLong, path, format!("may not be more than {most} {unit}"))
+        FieldError::without_value(
+            FieldErrorKind::TooLong,
+            path,
+            format!("may not be more than {most} {unit}"),
+        )
     }
 
     fn without_value(kind: FieldErrorKind, path: &Path<'_>, detail: impl Into<String>) -> FieldError {

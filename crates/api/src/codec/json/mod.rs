@@ -41,7 +41,9 @@ pub fn parse(text: &[u8]) -> Result<Value, SyntaxError> {
     match decode(text, None) {
         Ok(decoded) => Ok(decoded.value),
         Err(DecodeError::Syntax(error)) => Err(error),
-        Err(DecodeError::Type { message, .. }) => unreachable!("without a type nothing is of the wrong one: {message}"),
+        Err(DecodeError::Type { message, .. }) => {
+            unreachable!("without a type nothing is of the wrong one: {message}")
+        }
     }
 }
 
