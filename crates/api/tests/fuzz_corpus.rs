@@ -10,10 +10,12 @@ use coracle_api::fuzz::{self, steps};
 type Target = (&'static str, fn(&[u8]));
 
 const TARGETS: &[Target] = &[
+    ("fields_v1", fuzz::fields_v1),
     ("json", fuzz::json),
     ("json_patch", fuzz::json_patch),
     ("protobuf", fuzz::protobuf),
     ("quantities", fuzz::quantities),
+    ("schema", fuzz::schema),
     ("selectors", fuzz::selectors),
     ("strategic_merge", fuzz::strategic_merge),
     ("yaml", fuzz::yaml),
@@ -21,6 +23,12 @@ const TARGETS: &[Target] = &[
 
 /// Inputs that would be slow to a careless reader: the target, and what is repeated between a start and an end.
 const HOSTILE: &[(&str, &str, &str, &str)] = &[
+    ("fields_v1", "", "{\"f:a\":", ""),
+    ("fields_v1", "{\"z:\":", "[", ""),
+    ("fields_v1", "{\"f:", "a", "\":{}}"),
+    ("fields_v1", "{\"f:", "\\n", "\":{}}"),
+    ("fields_v1", "{\"z:\":{}", ",\"f:a\":{\"f:b\":{}}", "}"),
+    ("fields_v1", "", " ", "{}"),
     ("json", "", "[", ""),
     ("json", "", "{\"a\":", ""),
     ("json", "[", "0,", "0]"),
@@ -46,6 +54,19 @@ const HOSTILE: &[(&str, &str, &str, &str)] = &[
     ("quantities", "1e", "9", ""),
     ("quantities", "1", "Ki", ""),
     ("quantities", "1", "-", ""),
+    (
+        "schema",
+        "{\"schema\":{\"properties\":{",
+        "\"b\":{\"default\":1},\"a\":{},",
+        "\"c\":{}}},\"value\":{}}",
+    ),
+    ("schema", "{\"schema\":{\"enum\":[", "0,", "1]},\"value\":2}"),
+    (
+        "schema",
+        "{\"schema\":{\"properties\":{\"x\":{\"x-kubernetes-list-type\":\"set\"}}},\"value\":{\"x\":[",
+        "[1,2],",
+        "0]}}",
+    ),
     ("selectors", "", "application=frontend,", "c=d"),
     ("selectors", "a in (", "x,", "y)"),
     ("selectors", "a in (", ",", ")"),
@@ -57,8 +78,18 @@ const HOSTILE: &[(&str, &str, &str, &str)] = &[
     ("selectors", "a=", "\\,", ""),
     ("selectors", "", "a=b\\\\,", ""),
     ("selectors", "", "\0", ""),
-    ("strategic_merge", "{\"metadata\":{\"finalizers\":[", "\"a\",", "\"b\"]}}\n{\"metadata\":{\"finalizers\":[\"c\"]}}"),
-    ("strategic_merge", "{\"spec\":{\"volumes\":[", "{\"name\":1},", "{\"name\":2}]}}\n{\"spec\":{\"volumes\":[{\"name\":1}]}}"),
+    (
+        "strategic_merge",
+        "{\"metadata\":{\"finalizers\":[",
+        "\"a\",",
+        "\"b\"]}}\n{\"metadata\":{\"finalizers\":[\"c\"]}}",
+    ),
+    (
+        "strategic_merge",
+        "{\"spec\":{\"volumes\":[",
+        "{\"name\":1},",
+        "{\"name\":2}]}}\n{\"spec\":{\"volumes\":[{\"name\":1}]}}",
+    ),
     ("strategic_merge", "{}\n{\"spec\":{", "\"$setElementOrder/volumes\":[],", "\"volumes\":[]}}"),
     ("strategic_merge", "{\"a\":[{}]}\n{\"a\":[", "{\"$patch\":\"delete\"},", "{}]}"),
     ("yaml", "", "[", ""),

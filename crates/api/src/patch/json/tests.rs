@@ -76,6 +76,10 @@ fn add_puts_a_value_somewhere() {
         r#"[{"op":"add","path":"/e~1t~0i","value":"y"}]"#,
         r#"{"a":{"b":1,"n":null},"e/t~i":"y","f":1.5,"l":[1,2,3],"s":"x"}"#,
     );
+}
+
+#[test]
+fn add_needs_a_container_and_a_proper_index() {
     refused(
         r#"[{"op":"add","path":"","value":1}]"#,
         r#"add operation does not apply: doc is missing path: "": missing value"#,
