@@ -110,6 +110,11 @@ impl Server {
         let accepted = media_type::negotiate(text_header(headers, header::ACCEPT), Endpoint::BuiltIn)
             .map_err(|refused| ApiError::not_acceptable(refused.to_string()))?;
         let media_type = accepted.media_type;
+        let user_agent = text_header(headers, header::USER_AGENT).to_string();
+        let write_options = |kind, apply| {
+            let options = WriteOptions::parse(query, kind, apply)?;
+            Ok::<_, ApiError>(WriteOptions { user_agent: user_agent.clone(), ..options })
+        };
         match info.verb {
             "get" => Ok(answer::entry(
                 StatusCode::OK,
@@ -123,12 +128,12 @@ impl Server {
             }
             "watch" => self.watch(&scope, &ListOptions::parse(query)?),
             "create" => {
-                let options = WriteOptions::parse(query, "CreateOptions", false)?;
+                let options = write_options("CreateOptions", false)?;
                 let body = write_body(headers, body).await?;
                 Ok(written(&self.registry.create(&scope, &body, &options).await?, &scope, media_type))
             }
             "update" => {
-                let options = WriteOptions::parse(query, "UpdateOptions", false)?;
+                let options = write_options("UpdateOptions", false)?;
                 let body = write_body(headers, body).await?;
                 let result = self.registry.update(&scope, &target.name, part, &body, &options).await?;
                 Ok(written(&result, &scope, media_type))
@@ -136,9 +141,13 @@ impl Server {
             "patch" => {
                 let kind = PatchType::of(text_header(headers, header::CONTENT_TYPE));
                 let kind = kind.ok_or_else(unknown_patch)?;
-                let options = WriteOptions::parse(query, "PatchOptions", kind == PatchType::Apply)?;
+                let options = write_options("PatchOptions", kind == PatchType::Apply)?;
                 let body = read(body).await?;
-                let result = self.registry.patch(&scope, &target.name, part, kind, &body, &options).await?;
+                let name = &target.name;
+                let result = match kind {
+                    PatchType::Apply => self.registry.apply(&scope, name, part, &body, &options).await?,
+                    _ => self.registry.patch(&scope, name, part, kind, &body, &options).await?,
+                };
                 Ok(written(&result, &scope, media_type))
             }
             "delete" => {

@@ -7,7 +7,7 @@
 //! watches stop at the cache. [`answer`] makes the response, [`status`] the refusals. [`discovery`] tells what there is,
 //! [`bootstrap`] makes what a new cluster has.
 //!
-//! Not here yet: authorization, admission, strategies of the kinds (defaults, validation, allocation), server-side apply,
+//! Not here yet: authorization, admission, strategies of the kinds (defaults, validation, allocation),
 //! conversion, tables, OpenAPI.
 
 pub mod answer;

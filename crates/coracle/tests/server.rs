@@ -161,3 +161,31 @@ fn without_a_certificate_nobody_is_let_in() {
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("Unauthorized"), "{output:?}");
 }
+
+#[test]
+fn fields_have_owners_and_applying_respects_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let manifest = folder.path().join("map.yaml");
+    std::fs::write(&manifest, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: v, l: w}\n")
+        .unwrap();
+    let manifest = manifest.to_str().unwrap();
+    let apply = ["apply", "--server-side", "--validate=false", "-f", manifest];
+    server.kubectl(&apply);
+    let version = server.kubectl(&["get", "configmap", "a", "-o", "jsonpath={.metadata.resourceVersion}"]);
+    // The same again changes nothing, not even the version.
+    server.kubectl(&apply);
+    assert_eq!(
+        server.kubectl(&["get", "configmap", "a", "-o", "jsonpath={.metadata.resourceVersion}"]),
+        version
+    );
+    server.kubectl(&["patch", "configmap", "a", "--type=merge", "-p", r#"{"data":{"k":"other"}}"#]);
+    let error = server.refused(&apply);
+    assert!(error.contains("Apply failed with 1 conflict: conflict with \"kubectl-patch\""), "{error}");
+    server.kubectl(&["apply", "--server-side", "--force-conflicts", "--validate=false", "-f", manifest]);
+    assert_eq!(server.kubectl(&["get", "configmap", "a", "-o", "jsonpath={.data}"]), r#"{"k":"v","l":"w"}"#);
+    // What the configuration no longer names goes.
+    std::fs::write(manifest, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: v}\n").unwrap();
+    server.kubectl(&apply);
+    assert_eq!(server.kubectl(&["get", "configmap", "a", "-o", "jsonpath={.data}"]), r#"{"k":"v"}"#);
+}

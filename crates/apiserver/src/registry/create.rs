@@ -7,6 +7,7 @@ use coracle_api::codec::canonical;
 use coracle_api::field_error::FieldErrors;
 use coracle_store::{Put, Revision, SwapError};
 
+use super::update::Part;
 use super::{Body, Registry, Scope, meta};
 use crate::ApiError;
 use crate::cache::Entry;
@@ -42,11 +43,35 @@ impl Registry {
     pub(super) async fn insert(
         &self,
         scope: &Scope<'_>,
-        mut object: Value,
+        object: Value,
         options: &WriteOptions,
         warnings: Vec<String>,
     ) -> Result<Written, ApiError> {
+        self.insert_as(scope, object, options, warnings, true).await
+    }
+
+    /// Writes a new object whose owners are known.
+    pub(super) async fn insert_tracked(
+        &self,
+        scope: &Scope<'_>,
+        object: Value,
+        options: &WriteOptions,
+    ) -> Result<Written, ApiError> {
+        self.insert_as(scope, object, options, Vec::new(), false).await
+    }
+
+    async fn insert_as(
+        &self,
+        scope: &Scope<'_>,
+        mut object: Value,
+        options: &WriteOptions,
+        warnings: Vec<String>,
+        track: bool,
+    ) -> Result<Written, ApiError> {
         meta::wipe_system_fields(&mut object);
+        if track {
+            object = super::owners::tracked(scope, Part::Main, None, object, options, (self.now)());
+        }
         let generated = object.meta().name().is_empty();
         let attempts = if generated { NAME_ATTEMPTS } else { 1 };
         for attempt in 1..=attempts {

@@ -7,6 +7,7 @@ mod create;
 mod decode;
 mod delete;
 mod meta;
+mod owners;
 mod patch;
 mod read;
 mod update;

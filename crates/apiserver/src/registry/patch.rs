@@ -80,10 +80,9 @@ fn decode(kind: PatchType, body: &[u8]) -> Result<(Instructions, Vec<String>), A
             let decoded = patch::strategic::decode(body).map_err(|error| bad(error.to_string()))?;
             Ok((Instructions::Strategic(decoded.patch), decoded.strict))
         }
-        PatchType::Apply => Err(ApiError::unsupported_media_type(format!(
-            "the body of the request was in an unknown format - accepted media types include: {}",
-            [PatchType::Json, PatchType::Merge, PatchType::StrategicMerge].map(PatchType::as_str).join(", ")
-        ))),
+        PatchType::Apply => {
+            unreachable!("a configuration is applied, not decoded as instructions: Registry::apply")
+        }
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use coracle_api::Value;
 use coracle_api::codec::canonical;
 use coracle_api::field_error::FieldErrors;
+use coracle_api::{Value, apply};
 use coracle_store::{InvalidRequest, Put, StoreError, SwapError};
 
 use super::create::Written;
-use super::{Body, Registry, Scope, meta};
+use super::{Body, Registry, Scope, meta, owners};
 use crate::ApiError;
 use crate::cache::Entry;
 use crate::request::WriteOptions;
@@ -57,8 +57,23 @@ impl Registry {
         Ok(Written { warnings, ..written })
     }
 
-    /// Reads, changes and writes until nobody else was faster. `make` turns the current object into the wanted one.
+    /// Reads, changes and writes until nobody else was faster. `make` turns the current object into the wanted one,
+    /// whose changes become the writer's.
     pub(super) async fn change(
+        &self,
+        scope: &Scope<'_>,
+        name: &str,
+        part: Part,
+        options: &WriteOptions,
+        mut make: impl FnMut(&Value) -> Result<Value, ApiError>,
+    ) -> Result<Written, ApiError> {
+        let now = (self.now)();
+        let make = |old: &Value| Ok(owners::tracked(scope, part, Some(old), make(old)?, options, now));
+        self.change_tracked(scope, name, part, options, make).await
+    }
+
+    /// As [`Registry::change`], for objects whose owners `make` has settled.
+    pub(super) async fn change_tracked(
         &self,
         scope: &Scope<'_>,
         name: &str,
@@ -73,7 +88,8 @@ impl Registry {
             let old = current.value(scope.of);
             let wanted = make(&old)?;
             let pinned = check_versions(scope, name, &old, &wanted)?;
-            let new = prepare(scope, part, &old, wanted)?;
+            let mut new = prepare(scope, part, &old, wanted)?;
+            keep_times(&old, &mut new);
             let errors = meta::validate_name(&new);
             if !errors.is_empty() {
                 return Err(ApiError::invalid(scope.kind, name, &FieldErrors(errors)));
@@ -122,6 +138,13 @@ impl Registry {
             Err(SwapError::Store(error)) => Err(store_error(&error)),
         }
     }
+}
+
+/// A write that changes nothing but the times of owners is none.
+fn keep_times(old: &Value, new: &mut Value) {
+    let mut before = old.clone();
+    before.meta_mut().members().remove("resourceVersion");
+    apply::keep_times_of_unchanged(&before, new);
 }
 
 /// Whether the writer named the version it saw; refused if that is not the current one.
