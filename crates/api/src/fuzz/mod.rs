@@ -6,11 +6,13 @@
 mod codecs;
 pub mod objects;
 mod patches;
+mod schemas;
 pub mod steps;
 mod vocabulary;
 mod yaml;
 
 pub use codecs::{json, protobuf};
 pub use patches::{json_patch, strategic_merge};
+pub use schemas::schema;
 pub use vocabulary::{quantities, selectors};
 pub use yaml::yaml;

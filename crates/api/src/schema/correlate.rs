@@ -21,14 +21,27 @@ impl<'o> Elements<'o> {
     pub(super) fn of(node: &'o Node, old: &'o Value) -> Option<Elements<'o>> {
         let keys = node.list_keys()?;
         let mut by_key = HashMap::new();
-        for element in old.as_array()? {
+        for element in old.as_array()?.iter().filter(|element| has_keys(element, keys)) {
             by_key.entry(lists::key_of(element, keys)).or_insert(element);
         }
         Some(Elements { keys, by_key })
     }
 
-    pub(super) fn of_element(&mut self, new: &Value) -> Option<&'o Value> {
-        self.by_key.get(&lists::key_of(new, self.keys)).copied().filter(|old| !old.is_null())
+    pub(super) fn of_element(&self, new: &Value) -> Option<&'o Value> {
+        let key = has_keys(new, self.keys).then(|| lists::key_of(new, self.keys))?;
+        self.by_key.get(&key).copied()
+    }
+}
+
+/// An element without all its keys has no past either.
+fn has_keys(element: &Value, keys: &[Text]) -> bool {
+    match keys {
+        [] => false,
+        [only] => matches!(
+            element.get(only),
+            Some(Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::String(_))
+        ),
+        several => several.iter().all(|key| element.get(key).is_some()),
     }
 }
 
@@ -36,7 +49,7 @@ impl<'o> Elements<'o> {
 pub(super) fn same(schema: &Schema, node: &Node, new: &Value, old: &Value) -> bool {
     match (new, old) {
         (Value::Array(new), Value::Array(before)) => {
-            let (Some(item), Some(mut elements)) = (schema.item(node), Elements::of(node, old)) else {
+            let (Some(item), Some(elements)) = (schema.item(node), Elements::of(node, old)) else {
                 return new == before;
             };
             new.len() == before.len()

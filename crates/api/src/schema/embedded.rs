@@ -6,7 +6,7 @@
 
 use super::Schema;
 use super::node::{Flags, Node};
-use super::validate::shown;
+use super::validate::{as_json, shown};
 use crate::catalog::{self, BUILTIN};
 use crate::codec::{canonical, json};
 use crate::field_error::FieldError;
@@ -156,6 +156,9 @@ fn decoded(metadata: &Value) -> Result<Metadata, String> {
     let decoded = json::decode(&json::to_vec(metadata), Some(node)).map_err(|error| error.to_string())?;
     let mut value = decoded.value;
     canonical::canonicalize(&mut value, node);
+    if let Value::Object(map) = &mut value {
+        map.retain(|_, value| !value.is_null());
+    }
     let field =
         |complaint: &String| Some(complaint.strip_prefix("unknown field \"")?.strip_suffix('"')?.to_owned());
     Ok(Metadata {
@@ -276,10 +279,10 @@ fn validate_maps(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut Vec<FieldErro
 }
 
 fn validate_owners(metadata: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    let owners = metadata.get("ownerReferences");
+    let owners = metadata.get("ownerReferences").and_then(Value::as_array).unwrap_or_default();
     let at = at.field("ownerReferences");
     let mut controller: Option<String> = None;
-    for owner in owners.and_then(Value::as_array).unwrap_or_default() {
+    for owner in owners {
         let text = |name: &str| owner.get(name).and_then(Value::as_str).unwrap_or_default();
         let (group, version) = catalog::split_api_version(text("apiVersion"));
         let empty = [
@@ -293,7 +296,7 @@ fn validate_owners(metadata: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>
         }
         if (group, version, text("kind")) == ("", "v1", "Event") {
             let detail = "/v1, Kind=Event is disallowed from being an owner";
-            errors.push(FieldError::invalid(&at, shown(owner), detail));
+            errors.push(FieldError::invalid(&at, owner_shown(owner), detail));
         }
         if owner.get("controller").and_then(Value::as_bool) == Some(true) {
             let name = format!("{}/{}", text("kind"), text("name"));
@@ -303,11 +306,23 @@ fn validate_owners(metadata: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>
                     let detail = format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
                     );
-                    errors.push(FieldError::invalid(&at, owners.map(shown).unwrap_or_default(), detail));
+                    let all: Vec<String> = owners.iter().map(owner_shown).collect();
+                    errors.push(FieldError::invalid(&at, format!("[{}]", all.join(",")), detail));
                 }
             }
         }
     }
+}
+
+/// An owner as messages show it: in the order in which upstream declares the fields, the first four always.
+fn owner_shown(owner: &Value) -> String {
+    let text =
+        |name: &str| format!("\"{name}\":{}", owner.get(name).map_or_else(|| "\"\"".to_owned(), as_json));
+    let given = |name: &&str| owner.get(name).is_some_and(|value| !value.is_null());
+    let always = ["apiVersion", "kind", "name", "uid"].into_iter();
+    let fields: Vec<String> =
+        always.chain(["controller", "blockOwnerDeletion"].into_iter().filter(given)).map(text).collect();
+    format!("{{{}}}", fields.join(","))
 }
 
 fn validate_finalizers(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {

@@ -22,6 +22,9 @@ mod props;
 mod prune;
 mod validate;
 
+#[cfg(test)]
+mod tests;
+
 pub use build::{BuildError, for_kind};
 pub use format::Format;
 pub use node::{Additional, Bound, Checks, Flags, Node, NodeId, Property, Rule, Type, Types, Unset};

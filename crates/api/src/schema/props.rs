@@ -114,7 +114,7 @@ impl<'a> Props<'a> {
 
     /// The members that are set to something that is not their zero.
     pub(crate) fn set_members(self) -> impl Iterator<Item = (&'a str, &'a Value)> {
-        self.0.iter().filter(|(_, value)| !is_zero(value))
+        self.0.iter().filter(|(name, value)| !is_zero(name, value))
     }
 }
 
@@ -140,13 +140,19 @@ pub(crate) fn opened(value: &Value) -> Cow<'_, Value> {
     }
 }
 
-fn is_zero(value: &Value) -> bool {
+const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
+
+fn is_zero(name: &str, value: &Value) -> bool {
     match value {
         Value::Null => true,
-        Value::Bool(flag) => !flag,
+        // Where a schema could stand, or where not saying it differs, `false` is something.
+        Value::Bool(flag) => !flag && !matches!(name, "additionalProperties" | "additionalItems" | PRESERVE),
         Value::String(text) => text.is_empty(),
         Value::Array(items) => items.is_empty(),
-        Value::Object(map) => map.is_empty(),
+        // An empty schema is one; an empty map of schemas is none.
+        Value::Object(map) => {
+            map.is_empty() && matches!(name, "properties" | "patternProperties" | "definitions")
+        }
         _ => false,
     }
 }

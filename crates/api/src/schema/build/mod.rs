@@ -76,7 +76,9 @@ fn own_flags(node: &Node) -> Flags {
     );
     set(node.embedded, Flags::EMBEDDED);
     set(!node.rules.is_empty(), Flags::RULES);
-    set(!node.preserve, Flags::PRUNES);
+    // Members that may be anything are kept, but nothing in them is known.
+    let unknown_below = matches!(node.additional, Additional::Any | Additional::Refused);
+    set(!node.preserve || unknown_below, Flags::PRUNES);
     set(!node.nullable && node.default.is_none(), Flags::NULLS);
     flags
 }

@@ -12,6 +12,7 @@ pub(super) fn translate(text: &str) -> Result<String, PatternError> {
         whole: text,
         rest: text,
         out: String::with_capacity(text.len() + 8),
+        flags: 0,
         groups: vec![Group::default()],
     };
     translator.run()?;
@@ -25,6 +26,8 @@ struct Translator<'t> {
     whole: &'t str,
     rest: &'t str,
     out: String,
+    /// The length of the flags at the end of `out`: what is repeated behind them is the piece before them.
+    flags: usize,
     /// The groups around this place; the outermost is the whole expression.
     groups: Vec<Group>,
 }
@@ -78,6 +81,7 @@ impl<'t> Translator<'t> {
             '|' => {
                 self.skip(1);
                 self.out.push('|');
+                self.flags = 0;
                 self.group().last = None;
             }
             '^' | '$' | '.' => {
@@ -164,7 +168,10 @@ impl<'t> Translator<'t> {
                     match &text[..end] {
                         "(?)" => {}
                         flags if character == ':' => self.open(flags),
-                        flags => self.out.push_str(flags),
+                        flags => {
+                            self.out.push_str(flags);
+                            self.flags += flags.len();
+                        }
                     }
                     return Ok(());
                 }
@@ -176,6 +183,7 @@ impl<'t> Translator<'t> {
 
     fn open(&mut self, written: &str) {
         self.out.push_str(written);
+        self.flags = 0;
         self.groups.push(Group::default());
     }
 
@@ -235,7 +243,7 @@ impl<'t> Translator<'t> {
         }
         group.last = Some(copies);
         group.copies = group.copies.max(copies);
-        self.out.push_str(written);
+        self.out.insert_str(self.out.len() - self.flags, written);
         Ok(())
     }
 
@@ -258,6 +266,7 @@ impl<'t> Translator<'t> {
     }
 
     fn push(&mut self, copies: u32) {
+        self.flags = 0;
         let group = self.group();
         group.last = Some(copies);
         group.copies = group.copies.max(copies);

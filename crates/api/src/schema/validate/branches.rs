@@ -1,4 +1,5 @@
-//! `anyOf`, `oneOf`, `allOf`, `not`: what other schemas say about the same value.
+//! `anyOf`, `oneOf`, `allOf`, `not`: what other schemas say about the same value. What it was before an update does not
+//! matter here.
 
 use super::Walk;
 use super::complaint::{Outcome, Place};
@@ -8,40 +9,26 @@ use crate::schema::node::{Checks, NodeId};
 use crate::value::Path;
 
 impl Walk<'_> {
-    pub(super) fn branches(
-        &self,
-        checks: &Checks,
-        value: &Value,
-        old: Option<&Value>,
-        at: &Path<'_>,
-        out: &mut Outcome,
-    ) {
+    pub(super) fn branches(&self, checks: &Checks, value: &Value, at: &Path<'_>, out: &mut Outcome) {
         if !checks.any_of.is_empty() {
-            self.any_of(&checks.any_of, value, old, at, out);
+            self.any_of(&checks.any_of, value, at, out);
         }
         if !checks.one_of.is_empty() {
-            self.one_of(&checks.one_of, value, old, at, out);
+            self.one_of(&checks.one_of, value, at, out);
         }
         if !checks.all_of.is_empty() {
-            self.all_of(&checks.all_of, value, old, at, out);
+            self.all_of(&checks.all_of, value, at, out);
         }
         if let Some(branch) = checks.not
-            && self.quietly(branch, value, old, at, out).is_valid()
+            && self.quietly(branch, value, at, out).is_valid()
         {
             out.fail(|| self.invalid_somewhere(format!("{} must not validate the schema (not)", quoted(at))));
         }
     }
 
-    fn any_of(
-        &self,
-        several: &[NodeId],
-        value: &Value,
-        old: Option<&Value>,
-        at: &Path<'_>,
-        out: &mut Outcome,
-    ) {
+    fn any_of(&self, several: &[NodeId], value: &Value, at: &Path<'_>, out: &mut Outcome) {
         for branch in several {
-            let outcome = self.quietly(*branch, value, old, at, out);
+            let outcome = self.quietly(*branch, value, at, out);
             if outcome.is_valid() {
                 return out.merge(outcome);
             }
@@ -49,21 +36,14 @@ impl Walk<'_> {
         out.fail(|| {
             self.invalid_somewhere(format!("{} must validate at least one schema (anyOf)", quoted(at)))
         });
-        self.nearest_miss(several, value, old, at, out);
+        self.nearest_miss(several, value, at, out);
     }
 
-    fn one_of(
-        &self,
-        several: &[NodeId],
-        value: &Value,
-        old: Option<&Value>,
-        at: &Path<'_>,
-        out: &mut Outcome,
-    ) {
+    fn one_of(&self, several: &[NodeId], value: &Value, at: &Path<'_>, out: &mut Outcome) {
         let mut valid = 0;
         let mut first = None;
         for branch in several {
-            let outcome = self.quietly(*branch, value, old, at, out);
+            let outcome = self.quietly(*branch, value, at, out);
             if outcome.is_valid() {
                 valid += 1;
                 first.get_or_insert(outcome);
@@ -73,7 +53,7 @@ impl Walk<'_> {
             (1, Some(first)) => out.merge(first),
             (0, _) => {
                 out.fail(|| self.not_exactly_one("Found none valid", at));
-                self.nearest_miss(several, value, old, at, out);
+                self.nearest_miss(several, value, at, out);
             }
             _ => out.fail(|| self.not_exactly_one(&format!("Found {valid} valid alternatives"), at)),
         }
@@ -86,18 +66,11 @@ impl Walk<'_> {
         ))
     }
 
-    fn all_of(
-        &self,
-        several: &[NodeId],
-        value: &Value,
-        old: Option<&Value>,
-        at: &Path<'_>,
-        out: &mut Outcome,
-    ) {
+    fn all_of(&self, several: &[NodeId], value: &Value, at: &Path<'_>, out: &mut Outcome) {
         let mut valid = 0;
         for branch in several {
             let before = out.mark();
-            self.schema_of(self.schema.node(*branch), value, old, at, out);
+            self.schema_of(self.schema.node(*branch), value, None, at, out);
             valid += usize::from(!out.failed_since(&before));
         }
         if valid < several.len() {
@@ -109,21 +82,14 @@ impl Walk<'_> {
     }
 
     /// The complaints of the alternative in which most was right.
-    fn nearest_miss(
-        &self,
-        several: &[NodeId],
-        value: &Value,
-        old: Option<&Value>,
-        at: &Path<'_>,
-        out: &mut Outcome,
-    ) {
+    fn nearest_miss(&self, several: &[NodeId], value: &Value, at: &Path<'_>, out: &mut Outcome) {
         if !out.is_loud() {
             return;
         }
         let mut nearest: Option<Outcome> = None;
         for branch in several {
             let mut outcome = Outcome::alternative();
-            self.schema_of(self.schema.node(*branch), value, old, at, &mut outcome);
+            self.schema_of(self.schema.node(*branch), value, None, at, &mut outcome);
             if nearest.as_ref().is_none_or(|nearest| outcome.matches() > nearest.matches()) {
                 nearest = Some(outcome);
             }
@@ -133,16 +99,9 @@ impl Walk<'_> {
         }
     }
 
-    fn quietly(
-        &self,
-        branch: NodeId,
-        value: &Value,
-        old: Option<&Value>,
-        at: &Path<'_>,
-        out: &Outcome,
-    ) -> Outcome {
+    fn quietly(&self, branch: NodeId, value: &Value, at: &Path<'_>, out: &Outcome) -> Outcome {
         let mut outcome = out.in_silence();
-        self.schema_of(self.schema.node(branch), value, old, at, &mut outcome);
+        self.schema_of(self.schema.node(branch), value, None, at, &mut outcome);
         outcome
     }
 }

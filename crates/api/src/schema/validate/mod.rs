@@ -75,7 +75,7 @@ impl Walk<'_> {
         }
         self.types(node, checks, value, at, out);
         if let Some(checks) = checks {
-            self.branches(checks, value, old, at, out);
+            self.branches(checks, value, at, out);
         }
         out.matched(2);
         match value {
@@ -167,9 +167,9 @@ impl Walk<'_> {
         if let Some(item) = self.schema.item(node)
             && (item.flags.has(Flags::CHECKS) || out.counts())
         {
-            let mut before = old.and_then(|old| correlate::Elements::of(node, old));
+            let before = old.and_then(|old| correlate::Elements::of(node, old));
             for (index, value) in items.iter().enumerate() {
-                let old = before.as_mut().and_then(|before| before.of_element(value));
+                let old = before.as_ref().and_then(|before| before.of_element(value));
                 self.value(item, value, old, &at.index(index), out);
             }
         }

@@ -1,0 +1,147 @@
+//! What it costs to validate, prune and default a typical running Pod and a custom resource of a realistic schema.
+//!
+//! Rounds are interleaved and the median is shown. Walks that change the object start from a clone, which is shown
+//! too: subtract it.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use coracle_api::Value;
+use coracle_api::catalog::BUILTIN;
+use coracle_api::codec::json;
+use coracle_api::schema::{self, Props, Schema};
+use coracle_api::value::Path;
+
+const POD: &[u8] = include_bytes!("pod.json");
+const ROUNDS: usize = 15;
+const REPEATS: u32 = 400;
+
+struct Case<'a> {
+    name: String,
+    work: Box<dyn FnMut() + 'a>,
+    rounds: Vec<Duration>,
+}
+
+impl<'a> Case<'a> {
+    fn new<T>(name: String, mut work: impl FnMut() -> T + 'a) -> Case<'a> {
+        let work = Box::new(move || {
+            black_box(work());
+        });
+        Case { name, work, rounds: Vec::new() }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
+    fn round(&mut self) {
+        let start = Instant::now();
+        for _ in 0..REPEATS {
+            (self.work)();
+        }
+        self.rounds.push(start.elapsed() / REPEATS);
+    }
+
+    fn median(&self) -> Duration {
+        let mut sorted = self.rounds.clone();
+        sorted.sort();
+        sorted[sorted.len() / 2]
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the result of a benchmark is what it prints")]
+fn main() {
+    let kind = BUILTIN.kind_of("v1", "Pod").expect("Pods are built in");
+    let of_pods = schema::for_kind(&BUILTIN, kind, BUILTIN.resource("", "v1", "pods"));
+    let pod = json::decode(POD, Some(BUILTIN.root(kind).node())).expect("the fixture decodes").value;
+    let definition = definition();
+    let of_databases = Schema::new(Props::of(&definition)).expect("the schema compiles");
+    let database = database();
+    assert!(of_databases.validate(&database, &Path::Root).is_empty(), "the object is valid");
+    assert!(of_pods.validate(&pod, &Path::Root).is_empty(), "the Pod is valid");
+
+    let mut cases = Vec::new();
+    cases.extend(walks("Pod", &of_pods, &pod));
+    cases.extend(walks("custom resource", &of_databases, &database));
+    cases
+        .push(Case::new("schema of Pods      compile".to_owned(), || schema::for_kind(&BUILTIN, kind, None)));
+    cases.push(Case::new("schema of a CRD     compile".to_owned(), || Schema::new(Props::of(&definition))));
+    for _ in 0..ROUNDS {
+        cases.iter_mut().for_each(Case::round);
+    }
+    println!(
+        "a Pod of {} bytes ({} nodes), a custom resource of {} bytes ({} nodes)",
+        POD.len() - 1,
+        of_pods.len(),
+        json::to_vec(&database).len(),
+        of_databases.len()
+    );
+    for case in &cases {
+        println!("{}  {:9.2} µs", case.name, case.median().as_secs_f64() * 1e6);
+    }
+}
+
+fn walks<'a>(what: &str, schema: &'a Schema, object: &'a Value) -> Vec<Case<'a>> {
+    let on_clone = |walk: fn(&Schema, &mut Value)| {
+        move || {
+            let mut object = object.clone();
+            walk(schema, &mut object);
+            object
+        }
+    };
+    let case = |walk: &str| format!("{what:18}  {walk:12}");
+    vec![
+        Case::new(case("validate"), move || schema.validate(object, &Path::Root)),
+        Case::new(case("lists"), move || schema.validate_lists(object)),
+        Case::new(case("clone"), on_clone(|_, _| {})),
+        Case::new(case("+ prune"), on_clone(|schema, object| drop(schema.prune(object)))),
+        Case::new(case("+ nulls"), on_clone(Schema::prune_nulls)),
+        Case::new(case("+ default"), on_clone(Schema::default)),
+    ]
+}
+
+/// A schema with a bit of everything, as operators have them.
+fn definition() -> Value {
+    let text = r#"{"type":"object","properties":{"spec":{"type":"object","required":["engine","instances"],"properties":{
+        "engine":{"type":"string","enum":["postgres","mysql"]},
+        "version":{"type":"string","pattern":"^[0-9]+(\\.[0-9]+)*$","maxLength":20},
+        "instances":{"type":"integer","format":"int32","minimum":1,"maximum":9},
+        "paused":{"type":"boolean","default":false},
+        "storage":{"type":"object","required":["size"],"properties":{
+            "size":{"x-kubernetes-int-or-string":true,"anyOf":[{"type":"integer"},{"type":"string"}]},
+            "className":{"type":"string"},"accessModes":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}}}},
+        "users":{"type":"array","maxItems":50,"x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["name"],
+            "items":{"type":"object","required":["name"],"properties":{
+                "name":{"type":"string","pattern":"^[a-z_][a-z0-9_-]*$","maxLength":63},
+                "databases":{"type":"array","items":{"type":"string"}},
+                "superuser":{"type":"boolean","default":false},"connectionLimit":{"type":"integer","minimum":-1,"default":-1}}}},
+        "parameters":{"type":"object","additionalProperties":{"type":"string"},"maxProperties":200},
+        "affinity":{"type":"object","x-kubernetes-preserve-unknown-fields":true},
+        "backup":{"type":"object","properties":{"schedule":{"type":"string"},"retention":{"type":"string","format":"duration","default":"168h"},
+            "destination":{"type":"string","format":"uri"}},"oneOf":[{"required":["schedule"]},{"required":["destination"]}]}}},
+        "status":{"type":"object","properties":{"phase":{"type":"string"},"ready":{"type":"integer"},
+            "conditions":{"type":"array","x-kubernetes-list-type":"map","x-kubernetes-list-map-keys":["type"],"items":{"type":"object",
+                "required":["type","status"],"properties":{"type":{"type":"string"},"status":{"type":"string","enum":["True","False","Unknown"]},
+                "reason":{"type":"string"},"message":{"type":"string","maxLength":32768},
+                "lastTransitionTime":{"type":"string","format":"date-time"}}}}}}}}"#;
+    json::parse(text.as_bytes()).expect("the schema is JSON")
+}
+
+/// An object of that schema, about 3 KiB long.
+fn database() -> Value {
+    let users: Vec<String> = (0..16)
+        .map(|at| format!(r#"{{"name":"user_{at}","databases":["app_{at}","reports"],"superuser":false,"connectionLimit":{at}}}"#))
+        .collect();
+    let parameters: Vec<String> = (0..24).map(|at| format!(r#""parameter_{at}":"value {at}""#)).collect();
+    let conditions: Vec<String> = ["Ready", "Available", "BackedUp", "Upgraded"]
+        .iter()
+        .map(|of| format!(r#"{{"type":"{of}","status":"True","reason":"AsExpected","message":"all is well","lastTransitionTime":"2026-03-01T12:00:00Z"}}"#))
+        .collect();
+    let text = format!(
+        r#"{{"apiVersion":"db.example.com/v1","kind":"Database","metadata":{{"name":"main","namespace":"prod"}},"spec":{{"engine":"postgres",
+        "version":"17.2","instances":3,"storage":{{"size":"100Gi","className":"fast","accessModes":["ReadWriteOnce"]}},"users":[{}],
+        "parameters":{{{}}},"affinity":{{"nodeAffinity":{{"weight":5}}}},"backup":{{"schedule":"0 3 * * *"}}}},
+        "status":{{"phase":"Running","ready":3,"conditions":[{}]}}}}"#,
+        users.join(","),
+        parameters.join(","),
+        conditions.join(",")
+    );
+    json::parse(text.as_bytes()).expect("the object is JSON")
+}
