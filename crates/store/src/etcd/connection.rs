@@ -10,7 +10,7 @@ use crate::{LeaseId, Revision};
 use bytes::Bytes;
 use rpc::{
     auth_client::AuthClient, kv_client::KvClient, lease_client::LeaseClient,
-    maintenance_client::MaintenanceClient, watch_client::WatchClient,
+    maintenance_client::MaintenanceClient, watch_client::WatchClient, watch_request::RequestUnion,
 };
 use std::{
     sync::{
@@ -20,8 +20,9 @@ use std::{
     time::Duration,
 };
 use tokio::time::{Instant, sleep, timeout};
+use tokio_stream::StreamExt;
 use tonic::{
-    Request, Response, Status,
+    Request, Response, Status, Streaming,
     metadata::{Ascii, MetadataValue},
     transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity},
 };
@@ -53,6 +54,11 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// A member that is gone without a word is noticed after these two. etcd refuses pings more often than every 5 s.
 const PING_EVERY: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(5);
+/// What a member may send ahead on one stream: what a watch holds whose reader is slow.
+const STREAM_WINDOW: u32 = 2 << 20;
+/// What it may send ahead on all. The HTTP library takes many small frames that nobody has read yet for an attack and
+/// ends the connection; how many are too many depends on this. Small events of slow watches are such frames.
+const CONNECTION_WINDOW: u32 = 256 << 20;
 /// Between rounds over all members.
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -243,6 +249,20 @@ impl Connection {
         Ok(self.attempt(channel, rpc::StatusRequest {}, &call).await?.version)
     }
 
+    /// Opens a watch that is asked nothing more.
+    pub(crate) async fn watch(
+        &self,
+        create: rpc::WatchCreateRequest,
+    ) -> Result<Streaming<rpc::WatchResponse>, Fault> {
+        let (_, channel) = self.preferred();
+        let create = rpc::WatchRequest { request_union: Some(RequestUnion::CreateRequest(create)) };
+        // The request stream stays open: etcd takes its end for the watch's.
+        let requests = tokio_stream::once(create).chain(tokio_stream::pending());
+        let request = self.request(&channel, requests).await?;
+        let answers = watcher(channel).watch(request).await;
+        Ok(answers.map_err(|status| Fault::read(&status))?.into_inner())
+    }
+
     /// Keeps a lease alive once. `None`: the member ended the stream without an answer.
     pub(crate) async fn keep_alive(&self, id: LeaseId) -> Result<Option<rpc::LeaseKeepAliveResponse>, Fault> {
         let message = rpc::LeaseKeepAliveRequest { id: id.to_wire() };
@@ -272,7 +292,8 @@ fn member(url: &str, config: &EtcdConfig) -> Result<Channel, ConfigError> {
         .connect_timeout(CONNECT_TIMEOUT)
         .http2_keep_alive_interval(PING_EVERY)
         .keep_alive_timeout(PING_TIMEOUT)
-        .http2_adaptive_window(true);
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW);
     let endpoint = match &config.tls {
         None => endpoint,
         Some(tls) => {

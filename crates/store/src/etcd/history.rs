@@ -1,12 +1,11 @@
 //! How far back etcd's history goes. Its refusals do not tell; a watch from a compacted revision does, as it ends.
 
 use super::ANY_KEY;
-use super::connection::{Connection, watcher};
+use super::connection::Connection;
 use super::outcome::{Fault, unreachable};
 use crate::wire::{Refusal, rpc};
 use crate::{Revision, StoreError};
 use bytes::Bytes;
-use rpc::watch_request::RequestUnion;
 use tokio::time::timeout;
 
 /// The error for a revision that etcd does not have any more, or not yet.
@@ -48,17 +47,10 @@ pub(crate) async fn compacted(connection: &Connection) -> Result<Revision, Store
 /// The oldest revision kept, where it is known that there was a compaction: told by a watch from the very first.
 async fn compaction(connection: &Connection) -> Option<Revision> {
     let ask = async {
-        let (_, channel) = connection.preferred();
-        let create = rpc::WatchCreateRequest {
-            key: Bytes::from_static(ANY_KEY),
-            start_revision: Revision::FIRST.to_wire(),
-            ..rpc::WatchCreateRequest::default()
-        };
-        let create = rpc::WatchRequest { request_union: Some(RequestUnion::CreateRequest(create)) };
-        // The request stream stays open: etcd takes its end for the watch's.
-        let requests = tokio_stream::StreamExt::chain(tokio_stream::once(create), tokio_stream::pending());
-        let request = connection.request(&channel, requests).await.ok()?;
-        let mut answers = watcher(channel).watch(request).await.ok()?.into_inner();
+        let key = Bytes::from_static(ANY_KEY);
+        let start_revision = Revision::FIRST.to_wire();
+        let create = rpc::WatchCreateRequest { key, start_revision, ..rpc::WatchCreateRequest::default() };
+        let mut answers = connection.watch(create).await.ok()?;
         while let Ok(Some(answer)) = answers.message().await {
             if answer.compact_revision > 0 {
                 return Revision::from_wire(answer.compact_revision);

@@ -1,33 +1,36 @@
 //! How far a watch has come, where the server cannot be asked.
 //!
 //! Servers before 3.4.31 and 3.5.13 answer a progress request with their own revision, whether or not the watch has
-//! been told everything before it. There progress is proved by reading: a watch that has delivered everything
-//! through `t` has delivered everything through `r` if, at `r`, no key of the range was written after `t` and there
-//! are as many keys as there were at `t`, so that none was deleted either.
+//! been told everything before it. There progress is proved by a second watch, of all keys, from the revision after
+//! the last one delivered: every revision changed some key, so once this one has told of the store's newest revision
+//! it has told of everything before, and what it told of our range was all there is. That costs as much as was
+//! written since the last proof; servers that can be asked are asked.
+//!
+//! One thing escapes it: a newest revision that deleted something and was compacted to at once is told by no watch.
+//! Then there is no proof before the next write.
 
 use super::connection::Connection;
 use super::outcome::Fault;
-use crate::wire::{Refusal, encode_range, header, rpc};
-use crate::{Event, EventKind, KeyRange, Revision};
-use rpc::range_request::{SortOrder, SortTarget};
+use crate::wire::{decode_event, encode_range, rpc};
+use crate::{KeyRange, Revision};
+use std::time::Duration;
+use tokio::time::timeout;
 
-/// The keys of a watch's range, counted along with its events.
-#[derive(Default)]
-pub(crate) struct Proof {
-    /// How many there are once everything delivered is applied; unknown before the first proof.
-    live: Option<u64>,
-}
-
-/// What reading has shown.
+/// What the second watch has shown.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Shown {
     /// Everything through this revision has been delivered.
     Through(Revision),
-    /// Something is still on its way, or the watch begins later.
-    NotYet,
-    /// What was before the watch is forgotten, and with it how many keys there were.
+    /// Something through this revision is still on its way.
+    OnItsWay(Revision),
+    /// Nothing: the watch begins later, or the proof took too long.
+    Nothing,
+    /// What comes next is compacted.
     Forgotten,
 }
+
+/// How long a proof may take before it is begun anew.
+const PROOF: Duration = Duration::from_secs(2);
 
 /// Whether a server of this version answers progress requests truly.
 pub(crate) fn answers_progress(version: &str) -> bool {
@@ -40,62 +43,44 @@ pub(crate) fn answers_progress(version: &str) -> bool {
     }
 }
 
-impl Proof {
-    /// Counts what was delivered.
-    pub(crate) fn delivered(&mut self, events: &[Event]) {
-        let Some(live) = &mut self.live else { return };
-        for event in events {
-            match event.kind {
-                EventKind::Put if event.kv.version == 1 => *live += 1,
-                EventKind::Put => {}
-                EventKind::Delete => *live = live.saturating_sub(1),
-            }
-        }
+/// Tries to prove that a watch of `range` that has delivered everything before `next` is up to date.
+pub(crate) async fn prove(connection: &Connection, range: &KeyRange, next: Revision) -> Result<Shown, Fault> {
+    let newest = connection.current_revision().await?;
+    if newest < next {
+        let here = newest.next() == next;
+        return Ok(if here { Shown::Through(newest) } else { Shown::Nothing });
     }
-
-    /// Tries to prove that a watch of `range` that has delivered everything through `through` is up to date.
-    pub(crate) async fn attempt(
-        &mut self,
-        connection: &Connection,
-        range: &KeyRange,
-        through: Revision,
-    ) -> Result<Shown, Fault> {
-        let live = match self.live {
-            Some(live) => live,
-            None => match count_at(connection, range, through).await {
-                Ok(live) => live,
-                Err(Fault::Refused(Refusal::FutureRevision)) => return Ok(Shown::NotYet),
-                Err(Fault::Refused(Refusal::Compacted)) => return Ok(Shown::Forgotten),
-                Err(fault) => return Err(fault),
-            },
-        };
-        self.live = Some(live);
-        let (key, range_end) = encode_range(range);
-        let newest = rpc::RangeRequest {
-            key,
-            range_end,
-            limit: 1,
-            sort_order: SortOrder::Descend.into(),
-            sort_target: SortTarget::Mod.into(),
-            keys_only: true,
-            ..rpc::RangeRequest::default()
-        };
-        let answer = connection.range(newest).await?;
-        let here = header(answer.header.as_ref());
-        let newest = answer.kvs.first().map_or(0, |kv| kv.mod_revision);
-        let same = newest <= through.to_wire() && u64::try_from(answer.count) == Ok(live);
-        Ok(if same && here >= through { Shown::Through(here) } else { Shown::NotYet })
-    }
+    let told = timeout(PROOF, everything(connection, range, next, newest)).await;
+    told.unwrap_or(Ok(Shown::Nothing))
 }
 
-async fn count_at(connection: &Connection, range: &KeyRange, at: Revision) -> Result<u64, Fault> {
-    if at == Revision::ZERO {
-        return Ok(0);
+/// Watches all keys from `next` on until `newest` has been told of.
+async fn everything(
+    connection: &Connection,
+    range: &KeyRange,
+    next: Revision,
+    newest: Revision,
+) -> Result<Shown, Fault> {
+    let (key, range_end) = encode_range(&KeyRange::all());
+    let start_revision = next.to_wire();
+    let create = rpc::WatchCreateRequest { key, range_end, start_revision, ..Default::default() };
+    let mut answers = connection.watch(create).await?;
+    let mut ours = false;
+    while let Some(answer) = answers.message().await.map_err(|status| Fault::read(&status))? {
+        if answer.canceled {
+            return Ok(if answer.compact_revision > 0 { Shown::Forgotten } else { Shown::Nothing });
+        }
+        let mut last = Revision::ZERO;
+        for event in answer.events.into_iter().map(decode_event) {
+            last = event.kv.mod_revision;
+            ours |= last <= newest && range.contains(&event.kv.key);
+        }
+        // All changes of a revision come in one message: whoever was told of the newest was told of all of it.
+        if last >= newest {
+            return Ok(if ours { Shown::OnItsWay(newest) } else { Shown::Through(newest) });
+        }
     }
-    let (key, range_end) = encode_range(range);
-    let count =
-        rpc::RangeRequest { key, range_end, revision: at.to_wire(), count_only: true, ..Default::default() };
-    Ok(u64::try_from(connection.range(count).await?.count).unwrap_or_default())
+    Ok(Shown::Nothing)
 }
 
 #[cfg(test)]

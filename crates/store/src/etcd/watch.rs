@@ -5,8 +5,9 @@
 //! belongs to the watch and ends with it.
 
 use super::connection::{Connection, Rounds, Wire, watcher};
+use super::history;
 use super::outcome::{Fault, unreachable};
-use super::progress::{Proof, Shown, answers_progress};
+use super::progress::{Shown, answers_progress, prove};
 use crate::wire::{Refusal, decode_event, encode_range, header, rpc};
 use crate::{Event, Revision, StoreError, Unavailable, WatchItem, WatchRequest, WatchSource};
 use async_trait::async_trait;
@@ -48,7 +49,7 @@ pub(crate) fn open(
         asked: asked.clone(),
         wanted: false,
         last_item: Instant::now(),
-        proof: Proof::default(),
+        on_its_way: None,
         items: sender,
         connection,
         request,
@@ -87,7 +88,8 @@ struct Follower {
     /// Progress is to be told.
     wanted: bool,
     last_item: Instant,
-    proof: Proof,
+    /// What was found to be still on its way when progress was to be proved.
+    on_its_way: Option<Revision>,
 }
 
 /// Why a stream is not followed any more.
@@ -261,15 +263,20 @@ impl Follower {
             return Ok(());
         }
         let events = std::mem::take(&mut stream.parts);
-        self.events(events).await
+        self.events(stream, events).await
     }
 
-    async fn events(&mut self, mut events: Vec<Event>) -> Result<(), End> {
+    async fn events(&mut self, stream: &mut Stream, mut events: Vec<Event>) -> Result<(), End> {
         events.retain(|event| event.kv.mod_revision >= self.next);
         let Some(last) = events.last() else { return Ok(()) };
-        self.next = last.kv.mod_revision.next();
-        self.proof.delivered(&events);
-        self.deliver(WatchItem::Events(events)).await
+        let last = last.kv.mod_revision;
+        self.next = last.next();
+        self.deliver(WatchItem::Events(events)).await?;
+        // What is told is in order: nothing before it is still to come.
+        match self.on_its_way.take_if(|revision| last >= *revision) {
+            Some(_) => self.progress(stream, last).await,
+            None => Ok(()),
+        }
     }
 
     async fn progress(&mut self, stream: &mut Stream, here: Revision) -> Result<(), End> {
@@ -279,6 +286,7 @@ impl Follower {
         }
         self.next = here.next();
         self.wanted = false;
+        self.on_its_way = None;
         stream.ask_at = None;
         self.deliver(WatchItem::Progress(here)).await
     }
@@ -305,16 +313,15 @@ impl Follower {
             drop(stream.requests.try_send(rpc::WatchRequest { request_union: Some(ask) }));
             return self.nothing_since(stream).await;
         }
-        let through = self.next.previous();
-        match self.proof.attempt(&self.connection, &self.request.range, through).await {
+        match prove(&self.connection, &self.request.range, self.next).await {
             Ok(Shown::Through(here)) => self.progress(stream, here).await,
-            Ok(Shown::NotYet) => Ok(()),
+            Ok(Shown::OnItsWay(revision)) => {
+                self.on_its_way.get_or_insert(revision);
+                Ok(())
+            }
+            Ok(Shown::Nothing) => Ok(()),
             Ok(Shown::Forgotten) => {
-                let gone = super::history::revision_error(
-                    &self.connection,
-                    Refusal::Compacted,
-                    self.next.previous(),
-                );
+                let gone = history::revision_error(&self.connection, Refusal::Compacted, self.next);
                 Err(End::Over(gone.await))
             }
             Err(fault) => Err(self.end(fault)),

@@ -153,6 +153,38 @@ async fn a_watch_from_before_the_compaction_ends_with_it() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn watches_that_nobody_reads_hold_up_nothing_and_lose_nothing() {
+    let cluster = Cluster::start(Release::V36, 1).await;
+    let store = std::sync::Arc::new(cluster.store());
+    let first = store.current_revision().await.unwrap().next();
+    let mut unread = Vec::new();
+    for _ in 0..10 {
+        unread.push(store.watch(WatchRequest::new(KeyRange::all())).await.unwrap());
+    }
+    let mut writers = tokio::task::JoinSet::new();
+    for writer in 0..20 {
+        let store = store.clone();
+        writers.spawn(async move {
+            for number in 0..50 {
+                store.put(Put::new(format!("k{writer}"), number.to_string())).await.unwrap();
+            }
+        });
+    }
+    writers.join_all().await;
+    for mut watch in unread {
+        let mut next = first;
+        while next.get() < first.get() + 1000 {
+            if let WatchItem::Events(events) = watch.next().await.unwrap() {
+                for event in events {
+                    assert_eq!(event.kv.mod_revision, next);
+                    next = next.next();
+                }
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn an_endpoint_that_is_none_is_refused_by_name() {
     assert!(matches!(Etcd::new(&EtcdConfig::new([""; 0])), Err(ConfigError::NoEndpoint)));
