@@ -110,46 +110,16 @@ impl Server {
         let accepted = media_type::negotiate(text_header(headers, header::ACCEPT), Endpoint::BuiltIn)
             .map_err(|refused| ApiError::not_acceptable(refused.to_string()))?;
         let media_type = accepted.media_type;
-        let user_agent = text_header(headers, header::USER_AGENT).to_string();
-        let write_options = |kind, apply| {
-            let options = WriteOptions::parse(query, kind, apply)?;
-            Ok::<_, ApiError>(WriteOptions { user_agent: user_agent.clone(), ..options })
-        };
         match info.verb {
-            "get" => Ok(answer::entry(
-                StatusCode::OK,
-                &*self.registry.get(&scope, &target.name)?,
-                &scope,
-                media_type,
-            )),
+            "get" => {
+                let entry = self.registry.get(&scope, &target.name)?;
+                Ok(answer::entry(StatusCode::OK, &entry, &scope, media_type))
+            }
             "list" => {
                 let list = self.registry.list(&scope, &ListOptions::parse(query)?)?;
                 Ok(answer::list(&list, &scope, media_type))
             }
             "watch" => self.watch(&scope, &ListOptions::parse(query)?),
-            "create" => {
-                let options = write_options("CreateOptions", false)?;
-                let body = write_body(headers, body).await?;
-                Ok(written(&self.registry.create(&scope, &body, &options).await?, &scope, media_type))
-            }
-            "update" => {
-                let options = write_options("UpdateOptions", false)?;
-                let body = write_body(headers, body).await?;
-                let result = self.registry.update(&scope, &target.name, part, &body, &options).await?;
-                Ok(written(&result, &scope, media_type))
-            }
-            "patch" => {
-                let kind = PatchType::of(text_header(headers, header::CONTENT_TYPE));
-                let kind = kind.ok_or_else(unknown_patch)?;
-                let options = write_options("PatchOptions", kind == PatchType::Apply)?;
-                let body = read(body).await?;
-                let name = &target.name;
-                let result = match kind {
-                    PatchType::Apply => self.registry.apply(&scope, name, part, &body, &options).await?,
-                    _ => self.registry.patch(&scope, name, part, kind, &body, &options).await?,
-                };
-                Ok(written(&result, &scope, media_type))
-            }
             "delete" => {
                 let options = delete_options(query, headers, body).await?;
                 Ok(deleted(&self.registry.delete(&scope, &target.name, &options).await?, &scope, media_type))
@@ -159,6 +129,51 @@ impl Server {
                 let list =
                     self.registry.delete_collection(&scope, &ListOptions::parse(query)?, &options).await?;
                 Ok(answer::list(&list, &scope, media_type))
+            }
+            verb => {
+                let result = self.write(verb, &scope, &target.name, part, headers, query, body).await?;
+                Ok(written(&result, &scope, media_type))
+            }
+        }
+    }
+
+    /// Create, update and patch.
+    #[expect(clippy::too_many_arguments, reason = "what a write consists of, handed on once")]
+    async fn write<B: RequestBody>(
+        &self,
+        verb: &str,
+        scope: &Scope<'_>,
+        name: &str,
+        part: Part,
+        headers: &HeaderMap,
+        query: &Query,
+        body: B,
+    ) -> Result<Written, ApiError> {
+        let user_agent = text_header(headers, header::USER_AGENT).to_string();
+        let options = |kind, apply| {
+            let options = WriteOptions::parse(query, kind, apply)?;
+            Ok::<_, ApiError>(WriteOptions { user_agent: user_agent.clone(), ..options })
+        };
+        match verb {
+            "create" => {
+                let options = options("CreateOptions", false)?;
+                let body = write_body(headers, body).await?;
+                self.registry.create(scope, &body, &options).await
+            }
+            "update" => {
+                let options = options("UpdateOptions", false)?;
+                let body = write_body(headers, body).await?;
+                self.registry.update(scope, name, part, &body, &options).await
+            }
+            "patch" => {
+                let kind = PatchType::of(text_header(headers, header::CONTENT_TYPE));
+                let kind = kind.ok_or_else(unknown_patch)?;
+                let options = options("PatchOptions", kind == PatchType::Apply)?;
+                let body = read(body).await?;
+                match kind {
+                    PatchType::Apply => self.registry.apply(scope, name, part, &body, &options).await,
+                    _ => self.registry.patch(scope, name, part, kind, &body, &options).await,
+                }
             }
             _ => Err(ApiError::method_not_allowed()),
         }

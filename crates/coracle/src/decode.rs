@@ -9,7 +9,7 @@ use coracle_api::Value;
 use coracle_api::catalog::BUILTIN;
 use coracle_api::codec::any::{self, AnyError, EncodeError};
 use coracle_api::codec::media_type::MediaType;
-use coracle_api::codec::{protobuf, yaml};
+use coracle_api::codec::{json, protobuf, yaml};
 
 /// Reads Kubernetes objects in JSON, YAML or protobuf (a value copied out of etcd, say) and writes them in another form.
 ///
@@ -95,31 +95,82 @@ fn read(file: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Every object of a file; a YAML file may hold several documents.
+/// Every object of a file: JSON values one after the other, or the documents of YAML.
 fn decode_all(bytes: &[u8], file: &str, objects: &mut Vec<(String, Value)>) -> Result<(), DecodeError> {
     let bytes = from_etcd(bytes);
-    let fail = |error| DecodeError::Object { file: file.to_string(), error };
-    if any::seen(bytes) != MediaType::Yaml {
-        let decoded = any::decode(bytes, &BUILTIN).or_else(|error| match bytes.strip_suffix(b"\n") {
-            // `etcdctl get --print-value-only` ends with a line break that is not the value's.
-            Some(shorter) if any::seen(bytes) == MediaType::Protobuf => any::decode(shorter, &BUILTIN),
-            _ => Err(error),
-        });
-        objects.push((file.to_string(), noticed(decoded.map_err(fail)?, file)));
-        return Ok(());
+    match any::seen(bytes) {
+        MediaType::Protobuf => decode_protobuf(bytes, file, objects),
+        MediaType::Json => decode_json(bytes, file, objects),
+        MediaType::Yaml => decode_yaml(bytes, file, objects),
     }
-    let text = String::from_utf8_lossy(bytes);
-    let before = objects.len();
-    for document in yaml::documents(&text) {
-        let document = document.map_err(|error| DecodeError::Document { file: file.to_string(), error })?;
-        match any::decode(document.as_bytes(), &BUILTIN) {
-            Ok(object) => objects.push((file.to_string(), noticed(object, file))),
-            // Between two separators there may be nothing but comments.
-            Err(AnyError::Empty) => {}
-            Err(error) => return Err(fail(error)),
+}
+
+fn decode_protobuf(bytes: &[u8], file: &str, objects: &mut Vec<(String, Value)>) -> Result<(), DecodeError> {
+    let decoded = any::decode(bytes, &BUILTIN).or_else(|error| match bytes.strip_suffix(b"\n") {
+        // `etcdctl get --print-value-only` ends with a line break that is not the value's.
+        Some(shorter) => any::decode(shorter, &BUILTIN).map_err(|_| error),
+        None => Err(error),
+    });
+    add(decoded, file, objects)
+}
+
+fn decode_json(bytes: &[u8], file: &str, objects: &mut Vec<(String, Value)>) -> Result<(), DecodeError> {
+    let mut rest = bytes;
+    while let Ok((value, behind)) = json::split_first(rest) {
+        add(any::decode(value, &BUILTIN), file, objects)?;
+        rest = behind.trim_ascii_start();
+        rest = rest.strip_prefix(b"---").unwrap_or(rest).trim_ascii_start();
+        if rest.is_empty() {
+            return Ok(());
         }
     }
-    if objects.len() == before { Err(fail(AnyError::Empty)) } else { Ok(()) }
+    // Not JSON after all, from here on: what it is, or what is wrong with it, is told for the whole.
+    if rest.len() == bytes.len() {
+        decode_yaml(bytes, file, objects)
+    } else {
+        decode_all(rest, file, objects)
+    }
+}
+
+fn decode_yaml(bytes: &[u8], file: &str, objects: &mut Vec<(String, Value)>) -> Result<(), DecodeError> {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        // Another encoding, or a fault: the decoder knows.
+        return add(any::decode(bytes, &BUILTIN), file, objects);
+    };
+    let before = objects.len();
+    for (place, document) in yaml::documents(text).enumerate() {
+        let document = document.map_err(|error| DecodeError::Document { file: file.to_string(), error })?;
+        let line = 1 + text[..offset(text, document)].matches('\n').count();
+        let name = if place == 0 {
+            file.to_string()
+        } else {
+            format!("{file}: document {} from line {line}", place + 1)
+        };
+        match any::decode(document.as_bytes(), &BUILTIN) {
+            // Between two separators there may be nothing but comments.
+            Err(AnyError::Empty) => {}
+            decoded => add(decoded, &name, objects)?,
+        }
+    }
+    if objects.len() == before {
+        return Err(DecodeError::Object { file: file.to_string(), error: AnyError::Empty });
+    }
+    Ok(())
+}
+
+/// Where a document begins in the text that it is a part of.
+fn offset(text: &str, document: &str) -> usize {
+    (document.as_ptr() as usize).saturating_sub(text.as_ptr() as usize).min(text.len())
+}
+
+fn add(
+    decoded: Result<any::Object, AnyError>,
+    file: &str,
+    objects: &mut Vec<(String, Value)>,
+) -> Result<(), DecodeError> {
+    let object = decoded.map_err(|error| DecodeError::Object { file: file.to_string(), error })?;
+    objects.push((file.to_string(), noticed(object, file)));
+    Ok(())
 }
 
 /// Names what the decoder noticed on standard error.
@@ -135,7 +186,7 @@ fn noticed(object: any::Object, file: &str) -> Value {
 
 /// `etcdctl get KEY` prints the key on a line of its own before the value.
 fn from_etcd(bytes: &[u8]) -> &[u8] {
-    if !bytes.starts_with(b"/") {
+    if !bytes.starts_with(b"/") || bytes.starts_with(b"//") {
         return bytes;
     }
     match bytes.iter().position(|byte| *byte == b'\n') {

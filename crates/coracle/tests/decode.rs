@@ -61,6 +61,14 @@ fn several_documents_are_shown_apart() {
 }
 
 #[test]
+fn json_values_in_a_row_and_brackets_of_yaml_are_read() {
+    let two = [shown(&["-o", "json"], YAML.as_bytes()), shown(&["-o", "json"], YAML.as_bytes())].concat();
+    assert_eq!(String::from_utf8(shown(&[], &two)).unwrap(), format!("{YAML}---\n{YAML}"));
+    let flow = b"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: v}}";
+    assert_eq!(String::from_utf8(shown(&[], flow)).unwrap(), YAML);
+}
+
+#[test]
 fn unknown_fields_are_named_and_left_out() {
     let output = decode(&[], format!("{YAML}foo: 1\n").as_bytes());
     assert!(output.status.success());
@@ -79,7 +87,18 @@ fn mistakes_are_told_with_their_place() {
         "spec.containers[0].ports[1].containerPort: json: cannot unmarshal string",
     );
     check(b"a: [", "yaml: line 1: did not find expected node content");
-    check(b"{\"a\":", "unexpected end of JSON input");
+    check(
+        b"{\"a\":\n  1,,",
+        "line 2, column 5: invalid character ',' looking for beginning of object key string",
+    );
+    check(b"{\"a\":", "line 1, column 6: unexpected end of JSON input");
+    check(b"[1,2]", "it is array, not an object");
+    check(b"hello", "it is string, not an object");
+    check(b"kind: Pod", "apiVersion is missing");
+    check(b"apiVersion: v1\nkind: 3", "kind: json: cannot unmarshal number");
+    check(b"apiVersion: v1\nkind: X\na: \xff", "invalid");
+    check(br#"{"apiVersion":"f/v1","kind":"X","a":1e400}"#, "json: cannot unmarshal number 1e400");
+    check(b"k8s\0", "the envelope names no kind");
     check(b"k8s\0\n\x7fabc", "unexpected end of the message");
     check(b"k8s:enc:aescbc:v1:key:xyz", "encrypted (aescbc)");
     check(b"", "there is no object in it");

@@ -94,7 +94,7 @@ mod tests {
         let error = decode(r#"{"metadata":{"ownerReferences":[{"uid":7}]}}"#).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "json: cannot unmarshal number into Go struct field OwnerReference.metadata.ownerReferences.uid of type string"
+            "json: cannot unmarshal number into Go struct field OwnerReference.metadata.ownerReferences.uid of type types.UID"
         );
     }
 }

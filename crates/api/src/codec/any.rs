@@ -1,8 +1,10 @@
 //! An object in whatever form it comes: seen, not told.
 
+use std::sync::LazyLock;
+
 use super::media_type::MediaType;
 use super::{canonical, json, protobuf, yaml};
-use crate::catalog::Page;
+use crate::catalog::{BUILTIN, Page, Struct};
 use crate::value::Text;
 use crate::{Map, Value};
 
@@ -28,6 +30,13 @@ pub enum AnyError {
     Encrypted { provider: String },
     #[error("there is no object in it")]
     Empty,
+    /// Of JSON: YAML's own errors name their line.
+    #[error("line {line}, column {column}: {error}")]
+    NotJson { line: usize, column: usize, error: json::SyntaxError },
+    #[error("it is {found}, not an object")]
+    NotAnObject { found: &'static str },
+    #[error("the object does not say what it is: {missing} is missing")]
+    NoKind { missing: &'static str },
 }
 
 fn with_place(error: &json::DecodeError) -> String {
@@ -63,26 +72,56 @@ pub fn decode(bytes: &[u8], page: &Page) -> Result<Object, AnyError> {
             strict: Vec::new(),
             known: true,
         }),
-        MediaType::Json => typed(bytes, page, MediaType::Json),
-        MediaType::Yaml => {
-            let (value, duplicates) = yaml::decode_strict(bytes)?;
-            if value.is_null() {
-                return Err(AnyError::Empty);
-            }
-            let mut object = typed(&json::to_vec(&value), page, MediaType::Yaml)?;
-            object.strict.extend(duplicates.map(|keys| keys.to_string()));
-            Ok(object)
-        }
+        MediaType::Json => match json::raw(bytes) {
+            Ok(_) => typed(bytes, page, MediaType::Json),
+            // Brackets open a mapping in YAML too.
+            Err(error) => from_yaml(bytes, page).map_err(|_| located(bytes, error)),
+        },
+        MediaType::Yaml => from_yaml(bytes, page),
     }
 }
 
+fn from_yaml(bytes: &[u8], page: &Page) -> Result<Object, AnyError> {
+    let (value, duplicates) = yaml::decode_strict(bytes)?;
+    if value.is_null() {
+        return Err(AnyError::Empty);
+    }
+    let mut object = typed(&json::to_vec(&value), page, MediaType::Yaml)?;
+    object.strict.extend(duplicates.map(|keys| keys.to_string()));
+    Ok(object)
+}
+
+fn located(text: &[u8], error: json::SyntaxError) -> AnyError {
+    let before = &text[..json::fault_at(text).unwrap_or_default().min(text.len())];
+    let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+    let column = 1 + before.iter().rev().take_while(|byte| **byte != b'\n').count();
+    AnyError::NotJson { line, column, error }
+}
+
 fn typed(text: &[u8], page: &Page, form: MediaType) -> Result<Object, AnyError> {
-    let untyped = json::parse(text).map_err(json::DecodeError::Syntax)?;
-    let Some(kind) = kind_of(&untyped).and_then(|(api_version, kind)| page.kind_of(api_version, kind)) else {
-        return Ok(Object { value: untyped, form, strict: Vec::new(), known: false });
+    let (api_version, kind) = said(text)?;
+    let Some(kind) = page.kind_of(&api_version, &kind) else {
+        let value = json::decode(text, None)?.value;
+        return Ok(Object { value, form, strict: Vec::new(), known: false });
     };
     let decoded = json::decode(text, Some(page.root(kind).node()))?;
     Ok(Object { value: decoded.value, form, strict: decoded.strict, known: true })
+}
+
+/// What a text says it is. Nothing else of it is looked at.
+fn said(text: &[u8]) -> Result<(Text, Text), AnyError> {
+    static TYPE_META: LazyLock<Struct<'static>> =
+        LazyLock::new(|| BUILTIN.type_named("runtime.TypeMeta").expect("the catalogue has it"));
+    match json::raw(text).map_err(json::DecodeError::Syntax)?.type_name() {
+        "object" => {}
+        found => return Err(AnyError::NotAnObject { found }),
+    }
+    let said = json::decode(text, Some(TYPE_META.node()))?.value;
+    let name = |name: &'static str| match said.get(name) {
+        Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
+        _ => Err(AnyError::NoKind { missing: name }),
+    };
+    Ok((name("apiVersion")?, name("kind")?))
 }
 
 fn kind_of(value: &Value) -> Option<(&str, &str)> {

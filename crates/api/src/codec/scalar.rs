@@ -68,12 +68,12 @@ pub(super) fn from_number(literal: &str, shape: Shape) -> Judged {
 }
 
 /// A number where any JSON may stand: an integer if it is written as one and fits, else a float.
-pub(super) fn untyped_number(literal: &str) -> Value {
-    match literal.parse::<i64>() {
-        Ok(number) => Value::Int(number),
-        // Too large for a float is as large as a float can be: the tree holds no infinity.
-        Err(_) => Value::Float(literal.parse::<f64>().unwrap_or_default().clamp(f64::MIN, f64::MAX)),
+/// `None`: too large for either.
+pub(super) fn untyped_number(literal: &str) -> Option<Value> {
+    if let Ok(number) = literal.parse() {
+        return Some(Value::Int(number));
     }
+    literal.parse::<f64>().ok().filter(|number| number.is_finite()).map(Value::Float)
 }
 
 /// The bytes of a base64 text; line breaks in it are passed over. The error is the place upstream's decoder names.
@@ -165,10 +165,10 @@ mod tests {
 
     #[test]
     fn an_untyped_number_is_an_integer_if_written_as_one() {
-        assert_eq!(untyped_number("5"), Value::Int(5));
-        assert_eq!(untyped_number("-9223372036854775808"), Value::Int(i64::MIN));
-        assert_eq!(untyped_number("9223372036854775808"), Value::Float(9223372036854775808.0));
-        assert_eq!(untyped_number("1.0"), Value::Float(1.0));
-        assert_eq!(untyped_number("1e999"), Value::Float(f64::MAX));
+        assert_eq!(untyped_number("5"), Some(Value::Int(5)));
+        assert_eq!(untyped_number("-9223372036854775808"), Some(Value::Int(i64::MIN)));
+        assert_eq!(untyped_number("9223372036854775808"), Some(Value::Float(9223372036854775808.0)));
+        assert_eq!(untyped_number("1.0"), Some(Value::Float(1.0)));
+        assert_eq!(untyped_number("1e999"), None);
     }
 }

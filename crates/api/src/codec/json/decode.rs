@@ -307,7 +307,14 @@ impl Decoder<'_, '_> {
         match self.scanner.value()? {
             Token::Null => {}
             Token::Bool(flag) => *out = Value::Bool(flag),
-            Token::Number(literal) => *out = scalar::untyped_number(literal),
+            Token::Number(literal) => match scalar::untyped_number(literal) {
+                Some(number) => *out = number,
+                None => {
+                    let message =
+                        format!("json: cannot unmarshal number {literal} into Go value of type float64");
+                    self.refuse_with(message, place);
+                }
+            },
             Token::String(text) => *out = Value::String(Text::new(text)),
             Token::Open(b'{') => self.members(None, place, out)?,
             Token::Open(_) => self.elements(None, place, out)?,

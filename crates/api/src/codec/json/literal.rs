@@ -23,7 +23,10 @@ fn value(scanner: &mut Scanner<'_>, depth: usize) -> Result<Value, SyntaxError> 
     let bracket = match token {
         Token::Null => return Ok(Value::Null),
         Token::Bool(flag) => return Ok(Value::Bool(flag)),
-        Token::Number(literal) => return Ok(as_written(scalar::untyped_number(literal), written)),
+        // One too large for any number is still its text.
+        Token::Number(literal) => {
+            return Ok(as_written(scalar::untyped_number(literal).unwrap_or_default(), written));
+        }
         Token::String(text) => return Ok(as_written(Value::String(Text::new(text)), written)),
         Token::Open(bracket) => bracket,
     };

@@ -41,10 +41,23 @@ pub fn parse(text: &[u8]) -> Result<Value, SyntaxError> {
     match decode(text, None) {
         Ok(decoded) => Ok(decoded.value),
         Err(DecodeError::Syntax(error)) => Err(error),
-        Err(DecodeError::Type { message, .. }) => {
-            unreachable!("without a type nothing is of the wrong one: {message}")
-        }
+        // A number that no 64 bits hold.
+        Err(DecodeError::Type { message, .. }) => Err(SyntaxError(message)),
     }
+}
+
+/// Where a text stops being JSON: the byte at which its reader gives up.
+pub fn fault_at(text: &[u8]) -> Option<usize> {
+    let mut scanner = scan::Scanner::new(text);
+    let result = scanner.skip(0, None).and_then(|()| scanner.finish());
+    result.err().map(|_| scanner.position())
+}
+
+/// The first value of a text, with what stands before it, and what follows.
+pub fn split_first(text: &[u8]) -> Result<(&[u8], &[u8]), SyntaxError> {
+    let mut scanner = scan::Scanner::new(text);
+    scanner.skip(0, None)?;
+    Ok(text.split_at(scanner.position()))
 }
 
 /// One JSON value that is to be carried as its text: checked, and kept as it stands.

@@ -38,6 +38,10 @@ impl<'a> Scanner<'a> {
         Scanner { text, at: 0 }
     }
 
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
     /// The next byte that is not white space.
     fn peek(&mut self) -> Option<u8> {
         while let Some(byte) = self.text.get(self.at) {

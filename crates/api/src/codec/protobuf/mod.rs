@@ -31,6 +31,8 @@ pub enum ProtobufError {
     NotJson { place: String, error: json::SyntaxError },
     #[error("{place}: nested too deeply")]
     TooDeep { place: String },
+    #[error("the envelope names no kind: it may be cut off")]
+    NoKind,
     #[error("no kind {kind:?} is registered for version {api_version:?}")]
     UnknownKind { api_version: String, kind: String },
     #[error("{}", at(place, &format!("found {found}, expected {wanted}")))]
