@@ -124,6 +124,14 @@ impl From<Box<ProtobufError>> for ProtobufError {
 /// Decodes an enveloped object of whatever kind it says it is.
 pub fn decode(bytes: &[u8], page: &Page) -> Result<Value, ProtobufError> {
     let envelope = open(bytes)?;
+    // A watch event is no kind: its envelope names none.
+    if envelope.api_version.is_empty() && envelope.kind.is_empty() && !envelope.raw.is_empty() {
+        let event = page.type_named("meta.v1.WatchEvent").ok_or(ProtobufError::NoKind)?;
+        return decode_opened(&envelope, event);
+    }
+    if envelope.kind.is_empty() {
+        return Err(ProtobufError::NoKind);
+    }
     let kind =
         page.kind_of(&envelope.api_version, &envelope.kind).ok_or_else(|| ProtobufError::UnknownKind {
             api_version: envelope.api_version.to_string(),
