@@ -45,8 +45,7 @@ pub(super) fn set(
         (Some(list), Some(patch)) if member.patch.merge => lists::merge(mode, list, patch, &member)?,
         (Some(_), Some(patch)) => Merged { list: patch, standing },
     };
-    let ordered = Value::Array(put_in_order(merged, wanted, identity)?);
-    one_sort?;
+    let ordered = Value::Array(put_in_order(merged, wanted, identity, one_sort)?);
     match (change, object.get_mut(field)) {
         (Some(change), _) if is_new => *change = Change::Settled(ordered),
         (change, Some(found)) => {
@@ -60,7 +59,12 @@ pub(super) fn set(
     Ok(())
 }
 
-fn put_in_order(merged: Merged, wanted: &[Value], identity: Identity<'_>) -> Result<Vec<Value>, Error> {
+fn put_in_order(
+    merged: Merged,
+    wanted: &[Value],
+    identity: Identity<'_>,
+    one_sort: Result<bool, Error>,
+) -> Result<Vec<Value>, Error> {
     let Merged { list, standing } = merged;
     let list = lists::keyed(list, identity)?;
     match identity {
@@ -69,6 +73,7 @@ fn put_in_order(merged: Merged, wanted: &[Value], identity: Identity<'_>) -> Res
             if list.iter().any(|(_, element)| no_scalar(element)) || wanted.iter().any(no_scalar) {
                 return Err(Error::BadElementOrder);
             }
+            one_sort?;
         }
         Identity::Member(name) => {
             if let Some(place) = wanted.iter().position(|element| element.as_object().is_none())
@@ -76,6 +81,7 @@ fn put_in_order(merged: Merged, wanted: &[Value], identity: Identity<'_>) -> Res
             {
                 return Err(Error::OrderIsNoMap(place));
             }
+            one_sort?;
             let nameless = wanted.iter().filter_map(Value::as_object).find(|map| !map.contains_key(name));
             if let Some(map) = nameless {
                 return Err(Error::no_merge_key(map, name));

@@ -399,6 +399,13 @@ const APPLIED: &[Applied] = &[
         Err("no elements in any of the given slices"),
     ),
     (
+        "$setElementOrder without keys of an empty list",
+        "Pod",
+        r#"{"spec":{"containers":[]}}"#,
+        r#"{"spec":{"$setElementOrder/containers":[{}]}}"#,
+        Err("no elements in any of the given slices"),
+    ),
+    (
         "$setElementOrder lacks what the patch has",
         "Pod",
         r#"{"spec":{"containers":[{"name":"a"}]}}"#,
