@@ -2,6 +2,8 @@
 //! refused, defaulted and pruned. Only the engine's part of each answer is looked at: names, metadata and CEL are
 //! others' business.
 
+#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+
 mod shared;
 
 use std::collections::BTreeMap;
@@ -399,9 +401,9 @@ impl Tally {
 
     fn finish(self, what: &str) {
         for failure in &self.failed {
-            println!("{}", failure.replace("\\n", "\n").replace("\\\"", "\""));
+            eprintln!("{}", failure.replace("\\n", "\n").replace("\\\"", "\""));
         }
-        println!("{what}: {} passed, {} failed", self.passed, self.failed.len());
+        eprintln!("{what}: {} passed, {} failed", self.passed, self.failed.len());
         assert!(self.passed > 0 && self.failed.is_empty(), "{what}: {} differ", self.failed.len());
     }
 }

@@ -74,11 +74,10 @@ fn of_nothing(schema: &Schema, node: &Node) -> Option<Value> {
 }
 
 fn members(schema: &Schema, map: &mut Map, node: &Node) {
-    let mut properties = node.properties.iter().peekable();
+    let mut properties = node.in_order();
     for (name, value) in map.iter_mut() {
-        while properties.next_if(|property| property.name.as_str() < name).is_some() {}
-        if let Some(property) = properties.next_if(|property| property.name == name) {
-            default(schema, value, schema.node(property.node));
+        if let Some(id) = properties.find(name) {
+            default(schema, value, schema.node(id));
         } else if let Some(id) = node.additional.node() {
             let below = schema.node(id);
             if let Some(default) = &below.default

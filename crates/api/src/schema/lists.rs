@@ -49,16 +49,18 @@ fn members(schema: &Schema, node: &Node, map: &Map, at: &Path<'_>, errors: &mut 
             walk(schema, below, value, &at.key(name), errors);
         }
     }
-    let mut properties = node.properties.iter().peekable();
+    let mut properties = node.in_order();
     for (name, value) in map.iter() {
-        while properties.next_if(|property| property.name.as_str() < name).is_some() {}
-        if let Some(property) = properties.next_if(|property| property.name == name) {
-            walk(schema, schema.node(property.node), value, &at.field(name), errors);
+        if let Some(id) = properties.find(name) {
+            walk(schema, schema.node(id), value, &at.field(name), errors);
         }
     }
 }
 
 fn set(items: &[Value], at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if surely_differ(items, are_alike) {
+        return;
+    }
     for index in second_times(items.iter().map(identity), items.len()) {
         errors.push(FieldError::duplicate(&at.index(index), shown(&items[index])));
     }
@@ -70,6 +72,15 @@ fn list_map(items: &[Value], keys: &[Text], at: &Path<'_>, errors: &mut Vec<Fiel
         let detail = "must be an object for an array of list-type map";
         return errors.push(FieldError::invalid(&at.index(index), shown(&items[index]), detail));
     }
+    let alike = |one: &Value, other: &Value| {
+        keys.iter().all(|key| match (one.get(key), other.get(key)) {
+            (Some(one), Some(other)) => are_alike(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        })
+    };
+    if surely_differ(items, alike) {
+        return;
+    }
     for index in second_times(items.iter().map(|item| Identity::Text(key_of(item, keys))), items.len()) {
         errors.push(FieldError::duplicate(&at.index(index), key_of(&items[index], keys)));
     }
@@ -80,6 +91,26 @@ pub(super) fn key_of(item: &Value, keys: &[Text]) -> String {
     let found = keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
     as_json(&Value::Object(found.collect()))
 }
+
+/// Whether no two of a few elements are alike. Says so without allocating; of many it says nothing.
+fn surely_differ(items: &[Value], alike: impl Fn(&Value, &Value) -> bool) -> bool {
+    let differ = |(at, item): (usize, &Value)| !items[..at].iter().any(|other| alike(item, other));
+    items.len() <= FEW && items.iter().enumerate().all(differ)
+}
+
+/// Whether two elements could be told to be the same: whole and broken numbers may look it.
+fn are_alike(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Int(one), Value::Int(other)) => one == other,
+        (Value::Int(_) | Value::Float(_), Value::Int(_) | Value::Float(_)) => shown(one) == shown(other),
+        (Value::Array(_), Value::Array(_)) | (Value::Object(_), Value::Object(_)) => {
+            as_json(one) == as_json(other)
+        }
+        _ => one == other,
+    }
+}
+
+const FEW: usize = 16;
 
 /// Where something stands for the second time: a third time is not worth another word.
 fn second_times<'v>(things: impl Iterator<Item = Identity<'v>>, count: usize) -> Vec<usize> {

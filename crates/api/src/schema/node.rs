@@ -1,5 +1,6 @@
 //! What a compiled schema is made of.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::format::Format;
@@ -52,6 +53,11 @@ impl Node {
         Some(&self.properties[place])
     }
 
+    /// Finds properties for a reader whose names come in order: a short walk, not a search.
+    pub(crate) fn in_order(&self) -> InOrder<'_> {
+        InOrder { ahead: &self.properties }
+    }
+
     /// The fields that tell the elements of this list apart, if it is such a list.
     pub fn list_keys(&self) -> Option<&[Text]> {
         match &self.list {
@@ -66,6 +72,26 @@ impl Node {
             Types::One(Type::Array) => matches!(self.list, None | Some(ListType::Atomic)),
             _ => self.map == Some(MapType::Atomic),
         }
+    }
+}
+
+pub(crate) struct InOrder<'n> {
+    ahead: &'n [Property],
+}
+
+impl InOrder<'_> {
+    pub(crate) fn find(&mut self, name: &str) -> Option<NodeId> {
+        while let Some((first, rest)) = self.ahead.split_first() {
+            match first.name.as_str().cmp(name) {
+                Ordering::Less => self.ahead = rest,
+                Ordering::Equal => {
+                    self.ahead = rest;
+                    return Some(first.node);
+                }
+                Ordering::Greater => return None,
+            }
+        }
+        None
     }
 }
 

@@ -74,14 +74,13 @@ impl Walk<'_> {
 
     fn members(&mut self, map: &mut Map, node: &Node, resource: bool, preserve: bool, at: &Path<'_>) {
         let resource = resource || node.embedded;
-        let mut properties = node.properties.iter().peekable();
+        let mut properties = node.in_order();
         map.retain(|name, value| {
             if resource && is_meta(name) {
                 return true;
             }
-            while properties.next_if(|property| property.name.as_str() < name).is_some() {}
-            let below = match (properties.next_if(|property| property.name == name), node.additional) {
-                (Some(property), _) => Some(property.node),
+            let below = match (properties.find(name), node.additional) {
+                (Some(id), _) => Some(id),
                 (None, Additional::Unsaid) if preserve => return true,
                 (None, Additional::Unsaid) => {
                     self.say(name, at);
@@ -136,14 +135,18 @@ fn prune_nulls(schema: &Schema, value: &mut Value, node: &Node) {
         return;
     }
     match value {
-        Value::Object(map) => map.retain(|name, value| {
-            let Some(below) = schema.member(node, name) else { return true };
-            if value.is_null() {
-                return below.nullable || below.default.is_some();
-            }
-            prune_nulls(schema, value, below);
-            true
-        }),
+        Value::Object(map) => {
+            let mut properties = node.in_order();
+            map.retain(|name, value| {
+                let Some(id) = properties.find(name).or(node.additional.node()) else { return true };
+                let below = schema.node(id);
+                if value.is_null() {
+                    return below.nullable || below.default.is_some();
+                }
+                prune_nulls(schema, value, below);
+                true
+            });
+        }
         Value::Array(items) => {
             let Some(item) = schema.item(node) else { return };
             items.iter_mut().for_each(|value| prune_nulls(schema, value, item));

@@ -282,7 +282,6 @@ impl<'t> Translator<'t> {
 }
 
 /// `{3}`, `{3,}`, `{3,5}`: least, most and length. A number too large to read is None; `{` may also count nothing.
-#[expect(clippy::type_complexity, reason = "one caller, which takes it apart at once")]
 fn counted(text: &str) -> Option<(Option<u32>, Option<Option<u32>>, usize)> {
     let (low, rest) = number(&text[1..])?;
     let (high, rest) = match rest.strip_prefix(',') {

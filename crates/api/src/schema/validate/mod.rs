@@ -199,12 +199,11 @@ impl Walk<'_> {
         if let Some(checks) = checks {
             self.count_members(checks, map, at, out);
         }
-        let mut properties = node.properties.iter().peekable();
+        let mut properties = node.in_order();
         for (name, value) in map.iter() {
-            while properties.next_if(|property| property.name.as_str() < name).is_some() {}
-            match (properties.next_if(|property| property.name == name), node.additional) {
-                (Some(property), _) => {
-                    let below = self.schema.node(property.node);
+            match (properties.find(name), node.additional) {
+                (Some(id), _) => {
+                    let below = self.schema.node(id);
                     self.value(below, value, old_member(old, name, at), &at.field(name), out);
                 }
                 (None, Additional::Node(id)) => {
