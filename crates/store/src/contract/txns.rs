@@ -195,6 +195,11 @@ async fn a_transaction_inside_another_compares_for_itself(s: &Subject<'_>) {
     assert!(matches!(&answer.answers[1], OpAnswer::Txn(inner) if inner.succeeded));
     assert_eq!(pairs(&s.range(RangeRequest::new(s.all())).await.kvs), ["a=1", "b=seen", "d=1"]);
     assert_eq!(s.get("b").await.unwrap().mod_revision, s.get("d").await.unwrap().mod_revision);
+    // It compares what was there before the whole: the write beside it does not count yet.
+    let ops = vec![Op::Put(Put::new(s.key("a"), "2")), inner("before")];
+    let answer = s.store.txn(then(ops)).await.unwrap();
+    assert!(matches!(&answer.answers[1], OpAnswer::Txn(inner) if inner.succeeded));
+    assert_eq!(pairs(&s.range(RangeRequest::new(s.all())).await.kvs), ["a=2", "b=before", "d=1"]);
 }
 
 async fn a_transaction_that_only_reads_leaves_the_revision(s: &Subject<'_>) {

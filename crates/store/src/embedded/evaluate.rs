@@ -12,7 +12,7 @@ use crate::{
 use bytes::Bytes;
 use std::{
     cmp::Ordering,
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     time::Duration,
 };
 
@@ -41,6 +41,8 @@ struct Run {
     revision: Revision,
     writes: Vec<Write>,
     undo: Vec<(Bytes, Option<Option<Live>>)>,
+    /// How the comparisons of it and of the transactions inside it came out, in the order they are met.
+    decisions: VecDeque<bool>,
 }
 
 impl<'a> Pending<'a> {
@@ -61,7 +63,10 @@ impl<'a> Pending<'a> {
 
     /// Runs a valid transaction; one that fails leaves nothing behind.
     pub(crate) fn txn(&mut self, txn: &Txn) -> Result<Evaluated, StoreError> {
-        let mut run = Run { revision: self.revision.next(), writes: Vec::new(), undo: Vec::new() };
+        // Everything is compared before anything is written: a transaction inside another does not see its writes.
+        let mut decisions = VecDeque::new();
+        self.decide(txn, &mut decisions);
+        let mut run = Run { revision: self.revision.next(), writes: Vec::new(), undo: Vec::new(), decisions };
         match self.branch(txn, &mut run) {
             Ok(mut answer) => {
                 if !run.writes.is_empty() {
@@ -111,8 +116,18 @@ impl<'a> Pending<'a> {
         self.granted.contains_key(&id) || self.leases.contains(id) && !self.ended.contains(&id)
     }
 
-    fn branch(&mut self, txn: &Txn, run: &mut Run) -> Result<TxnAnswer, StoreError> {
+    fn decide(&self, txn: &Txn, decisions: &mut VecDeque<bool>) {
         let succeeded = txn.compare.iter().all(|compare| self.holds(compare));
+        decisions.push_back(succeeded);
+        for op in if succeeded { &txn.then } else { &txn.otherwise } {
+            if let Op::Txn(inner) = op {
+                self.decide(inner, decisions);
+            }
+        }
+    }
+
+    fn branch(&mut self, txn: &Txn, run: &mut Run) -> Result<TxnAnswer, StoreError> {
+        let succeeded = run.decisions.pop_front().expect("decided in the order it runs");
         let ops = if succeeded { &txn.then } else { &txn.otherwise };
         let answers = ops.iter().map(|op| self.op(op, run)).collect::<Result<_, _>>()?;
         Ok(TxnAnswer { revision: self.revision, succeeded, answers })
