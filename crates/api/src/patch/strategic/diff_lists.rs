@@ -49,6 +49,9 @@ fn objects(
 ) -> Result<ListDiff, Error> {
     let merge_key = member.merge_key();
     let identity = Identity::Member(merge_key);
+    if original == modified && original.iter().all(|element| element.get(merge_key).is_some()) {
+        return Ok(ListDiff::default());
+    }
     let (found, wanted) = (Sorted::of(original, merge_key)?, Sorted::of(modified, merge_key)?);
     let mut changed: Vec<Keyed> = Vec::new();
     let mut deleted = Vec::new();

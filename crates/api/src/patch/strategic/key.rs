@@ -64,27 +64,62 @@ impl<'k> Identity<'k> {
 }
 
 /// Where each key comes first in a list.
-#[derive(Default)]
-pub(super) struct Ranks(HashMap<Key, usize>);
+///
+/// Most lists are short, and a walk over a few keys is cheaper than hashing one.
+pub(super) enum Ranks {
+    Few(Vec<(Key, usize)>),
+    Many(HashMap<Key, usize>),
+}
+
+/// From here on keys are hashed.
+const MANY: usize = 16;
+
+impl Default for Ranks {
+    fn default() -> Ranks {
+        Ranks::Few(Vec::new())
+    }
+}
 
 impl Ranks {
     pub(super) fn of(list: &[Value], identity: Identity<'_>) -> Ranks {
-        let mut ranks = Ranks(HashMap::with_capacity(list.len()));
+        let mut ranks = match list.len() {
+            ..MANY => Ranks::Few(Vec::with_capacity(list.len())),
+            count => Ranks::Many(HashMap::with_capacity(count)),
+        };
         for (place, element) in list.iter().enumerate() {
             steps::count(1);
             if let Some(key) = identity.find(element) {
-                ranks.0.entry(key).or_insert(place);
+                ranks.insert(key, place);
             }
         }
         ranks
     }
 
     pub(super) fn get(&self, key: &Option<Key>) -> Option<usize> {
-        self.0.get(key.as_ref()?).copied()
+        let key = key.as_ref()?;
+        match self {
+            Ranks::Few(few) => few.iter().find(|(other, _)| other == key).map(|(_, place)| *place),
+            Ranks::Many(many) => many.get(key).copied(),
+        }
     }
 
+    /// Adds a key unless it is there.
     pub(super) fn insert(&mut self, key: Key, place: usize) {
-        self.0.entry(key).or_insert(place);
+        match self {
+            Ranks::Few(few) if few.len() < MANY => {
+                if !few.iter().any(|(other, _)| *other == key) {
+                    few.push((key, place));
+                }
+            }
+            Ranks::Few(few) => {
+                let mut many: HashMap<Key, usize> = few.drain(..).collect();
+                many.entry(key).or_insert(place);
+                *self = Ranks::Many(many);
+            }
+            Ranks::Many(many) => {
+                many.entry(key).or_insert(place);
+            }
+        }
     }
 }
 

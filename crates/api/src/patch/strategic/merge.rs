@@ -33,17 +33,24 @@ impl Merge {
         if patch.contains_key(DIRECTIVE) {
             return whole(patch);
         }
-        let mut changes: Vec<(Text, Change)> =
-            patch.into_iter().map(|(name, value)| (name, Change::Patch(value))).collect();
-        if changes.iter().any(|(name, _)| name.starts_with('$')) {
-            self.retain_keys(&mut object, &mut changes)?;
-            self.set_element_orders(&mut object, &mut changes, schema)?;
-            self.delete_from_lists(&mut object, &mut changes, schema)?;
+        let has_directives = patch.keys().any(|name| name.starts_with('$'));
+        let changes = patch.into_iter().map(|(name, value)| (name, Change::Patch(value)));
+        if !has_directives {
+            return self.join(object, changes, schema);
         }
-        self.join(object, changes, schema)
+        let mut changes: Vec<(Text, Change)> = changes.collect();
+        self.retain_keys(&mut object, &mut changes)?;
+        self.set_element_orders(&mut object, &mut changes, schema)?;
+        self.delete_from_lists(&mut object, &mut changes, schema)?;
+        self.join(object, changes.into_iter(), schema)
     }
 
-    fn join(self, object: Map, changes: Vec<(Text, Change)>, schema: Schema<'_>) -> Result<Map, Error> {
+    fn join(
+        self,
+        object: Map,
+        changes: impl ExactSizeIterator<Item = (Text, Change)>,
+        schema: Schema<'_>,
+    ) -> Result<Map, Error> {
         let mut merged = Vec::with_capacity(object.len() + changes.len());
         let mut present = object.into_members().into_iter().peekable();
         for (name, change) in changes {
