@@ -32,8 +32,8 @@ pub(super) fn unchanged_fields(live: &Value, of: Type<'_>, api_version: &str, ki
     }
     validate(&config, of, Duplicates::Refused).ok()?;
     let comparison = walk::compare(&config, live, of).ok()?;
-    let fields = walk::field_set(&config, of).difference(&comparison.changed());
-    Some(fields.difference(&comparison.removed))
+    let fields = walk::field_set(&config, of).difference(&comparison.modified);
+    Some(fields.difference(&comparison.added).difference(&comparison.removed))
 }
 
 /// Brings the annotation up to date, if there is one.

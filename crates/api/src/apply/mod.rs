@@ -28,7 +28,7 @@ mod version;
 mod walk;
 
 pub use element::{Element, FieldPath};
-pub use engine::EngineError;
+pub use engine::{EngineError, PruneError};
 pub use filter::{Filter, Filters, Step};
 pub use last_applied::LAST_APPLIED;
 pub use owners::{Conflict, Conflicts, EntryError, Form, Manager, Operation, Owner, Owners};

@@ -10,7 +10,7 @@ use super::filter::Filters;
 use super::last_applied;
 use super::owners::{Conflicts, EntryError, Form, Manager, Operation, Owner, Owners, untracked};
 use super::types::Type;
-use super::version::{Conversion, Convert, Typed, VersionError};
+use super::version::{Conversion, Convert, Typed};
 use super::walk::{Duplicates, TypeErrors, validate};
 use crate::catalog::split_api_version;
 use crate::time::Timestamp;
@@ -75,8 +75,6 @@ pub enum ApplyError {
     #[error("failed to create manager for existing fields: {0}")]
     BeforeFirstApply(UpdateError),
     #[error("{0}")]
-    Version(VersionError),
-    #[error("{0}")]
     Engine(EngineError),
 }
 
@@ -84,7 +82,6 @@ impl From<EngineError> for ApplyError {
     fn from(error: EngineError) -> ApplyError {
         match error {
             EngineError::Conflicts(conflicts) => ApplyError::Conflicts(conflicts),
-            EngineError::Version(error) => ApplyError::Version(error),
             other => ApplyError::Engine(other),
         }
     }
@@ -137,11 +134,10 @@ impl<'a> Tracker<'a> {
         self.check_kind(config)?;
         let empty = self.empty();
         let live = live.unwrap_or(&empty);
-        let owners = Owners::decode(live)?;
-        let applied = self.apply_to(live, config, owners.clone(), manager, force, now);
+        let applied = self.apply_to(live, config, Owners::decode(live)?, manager, force, now);
         let (mut object, owners) = match applied {
             Err(ApplyError::Conflicts(conflicts)) if manager == last_applied::KUBECTL => {
-                self.take_over_from_client_side(live, config, owners, conflicts, now)?
+                self.take_over_from_client_side(live, config, conflicts, now)?
             }
             other => other?,
         };
@@ -157,7 +153,6 @@ impl<'a> Tracker<'a> {
         &self,
         live: &Value,
         config: &Value,
-        owners: Owners,
         conflicts: Conflicts,
         now: Timestamp,
     ) -> Result<(Value, Owners), ApplyError> {
@@ -168,7 +163,7 @@ impl<'a> Tracker<'a> {
         if !others.is_empty() {
             return Err(ApplyError::Conflicts(Conflicts(others)));
         }
-        self.apply_to(live, config, owners, last_applied::KUBECTL, true, now)
+        self.apply_to(live, config, Owners::decode(live)?, last_applied::KUBECTL, true, now)
     }
 
     fn apply_to(

@@ -26,9 +26,9 @@ pub type Convert<'a> = dyn Fn(&Value, &str) -> Conversion<'a> + 'a;
 /// Why an object could not be had in a version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VersionError {
-    #[error("failed to convert to {version}: {reason}")]
+    #[error("{reason}")]
     Conversion { version: Text, reason: String },
-    #[error("the object in {version} is not valid: {errors}")]
+    #[error("{errors}")]
     Invalid { version: Text, errors: TypeErrors },
 }
 

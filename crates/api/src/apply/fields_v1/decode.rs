@@ -8,7 +8,7 @@ use crate::apply::set::{Node, Set};
 use crate::codec::json::{self, MAX_TREE_DEPTH};
 use crate::fuzz::steps;
 use crate::go_text;
-use crate::{Text, Value};
+use crate::{Map, Text, Value};
 use std::borrow::Cow;
 
 /// Why a text is no set of fields.
@@ -256,7 +256,7 @@ fn element(name: &str) -> Result<Option<Element>, FieldsError> {
         b'f' => Element::Field(Text::new(rest)),
         b'v' => Element::Value(key_value(json::parse(rest.as_bytes()).map_err(|_| unreadable())?)),
         b'i' => Element::Index(go_text::parse_int(rest).map_err(|_| unreadable())?),
-        b'k' => match json::parse(rest.as_bytes()) {
+        b'k' => match plain_key(rest).map_or_else(|| json::parse(rest.as_bytes()), Ok) {
             Ok(Value::Object(fields)) => {
                 Element::Key(fields.into_iter().map(|(name, value)| (name, key_value(value))).collect())
             }
@@ -266,6 +266,37 @@ fn element(name: &str) -> Result<Option<Element>, FieldsError> {
         _ => return Ok(None),
     };
     Ok(Some(element))
+}
+
+/// A key as nearly all are: one or two fields, their values plain strings or short numbers. Anything else is for the
+/// full reader to say.
+fn plain_key(text: &str) -> Option<Value> {
+    let mut rest = text.strip_prefix('{')?;
+    let mut fields = Vec::with_capacity(2);
+    loop {
+        let (name, behind) = plain_string(rest)?;
+        let behind = behind.strip_prefix(':')?;
+        let (value, behind) = match plain_string(behind) {
+            Some((value, behind)) => (Value::string(value), behind),
+            None => {
+                let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
+                let number = &behind[..digits];
+                let is_plain = matches!(digits, 1..=9) && (digits == 1 || !number.starts_with('0'));
+                (Value::Int(number.parse().ok().filter(|_| is_plain)?), &behind[digits..])
+            }
+        };
+        fields.push((Text::new(name), value));
+        match behind {
+            "}" => return Some(Value::Object(Map::from_members(fields))),
+            _ => rest = behind.strip_prefix(',')?,
+        }
+    }
+}
+
+fn plain_string(text: &str) -> Option<(&str, &str)> {
+    let (string, behind) = text.strip_prefix('"')?.split_once('"')?;
+    let plain = !string.bytes().any(|byte| byte == b'\\' || byte < 0x20);
+    plain.then_some((string, behind))
 }
 
 /// Upstream reads every number as a float; whole ones stay exact here as far as floats are.

@@ -9,7 +9,7 @@ use crate::{Map, Value};
 
 /// The set as JSON text.
 pub fn encode(set: &Set) -> RawJson {
-    let mut writer = Writer { out: String::with_capacity(256), name: String::new() };
+    let mut writer = Writer { out: String::with_capacity(1024), name: String::new() };
     writer.set(set, false);
     RawJson::trusted(&writer.out)
 }
@@ -39,13 +39,16 @@ impl Writer {
 
     fn element(&mut self, element: &Element) {
         self.name.clear();
+        self.name.push_str(match element {
+            Element::Field(_) => "f:",
+            Element::Key(_) => "k:",
+            Element::Value(_) => "v:",
+            Element::Index(_) => "i:",
+        });
         match element {
-            Element::Field(name) => {
-                self.name.push_str("f:");
-                self.name.push_str(name);
-            }
+            Element::Field(name) => self.name.push_str(name),
             Element::Key(fields) => {
-                self.name.push_str("k:{");
+                self.name.push('{');
                 for (place, (name, value)) in fields.iter().enumerate() {
                     if place > 0 {
                         self.name.push(',');
@@ -56,14 +59,8 @@ impl Writer {
                 }
                 self.name.push('}');
             }
-            Element::Value(value) => {
-                self.name.push_str("v:");
-                write_value(value, &mut self.name);
-            }
-            Element::Index(index) => {
-                self.name.push_str("i:");
-                self.name.push_str(&index.to_string());
-            }
+            Element::Value(value) => write_value(value, &mut self.name),
+            Element::Index(index) => self.name.push_str(&index.to_string()),
         }
         quote(&self.name, &mut self.out);
     }
@@ -72,16 +69,20 @@ impl Writer {
 /// Text in quotes. Unlike in objects, only what must be escaped is, and control characters by their number.
 fn quote(text: &str, out: &mut String) {
     out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => out.extend(['\\', character]),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\0'..='\x1f' => out.push_str(&format!("\\u{:04x}", u32::from(character))),
-            _ => out.push(character),
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)) {
+        let (plain, special) = rest.split_at(at);
+        out.push_str(plain);
+        match special.as_bytes()[0] {
+            byte @ (b'"' | b'\\') => out.extend(['\\', char::from(byte)]),
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            byte => out.push_str(&format!("\\u{byte:04x}")),
         }
+        rest = &special[1..];
     }
+    out.push_str(rest);
     out.push('"');
 }
 
@@ -90,6 +91,7 @@ fn write_value(value: &Value, out: &mut String) {
     match value {
         Value::String(text) => quote_for_browsers(text, out),
         Value::Float(number) => out.push_str(&float(*number)),
+        Value::Int(number) => out.push_str(&number.to_string()),
         Value::Array(items) => {
             out.push('[');
             for (place, item) in items.iter().enumerate() {

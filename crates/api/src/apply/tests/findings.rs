@@ -60,3 +60,23 @@ fn a_map_emptied_by_omission_stays_if_somebody_mentions_it() {
     assert_eq!(applied.get("data").map(json::to_string).as_deref(), Some("{}"));
     assert_eq!(applied.at(&["metadata", "labels"]), None);
 }
+
+#[test]
+fn what_is_below_a_null_that_is_applied_twice_goes_if_nobody_owns_it() {
+    let mut story = Story::of("v1", "ConfigMap");
+    story.apply("one", "{metadata: {finalizers: null}, data: {a: '1'}}").unwrap();
+    let live = story.live.as_mut().unwrap();
+    live.meta_mut().add_finalizer("a/b");
+    let config = story.complete("{metadata: {finalizers: null}, data: {a: '1'}}");
+    let applied = story.tracker.apply(story.live.as_ref(), &config, "one", false, NOON).unwrap();
+    assert_eq!(applied.at(&["metadata", "finalizers"]), None);
+}
+
+#[test]
+fn one_manager_that_gives_nothing_up_prunes_nothing_of_the_others() {
+    let mut story = Story::of("v1", "ConfigMap");
+    story.apply("one", "{data: {a: '1'}}").unwrap();
+    story.update("upd", "{data: {a: '1', b: '1'}}");
+    story.apply("one", "{data: {a: '1', c: '1'}}").unwrap();
+    story.check_at(&["data"], r#"{"a":"1","b":"1","c":"1"}"#);
+}

@@ -17,16 +17,6 @@ pub(in crate::apply) struct Comparison {
 }
 
 impl Comparison {
-    /// What is new or another than before.
-    pub(in crate::apply) fn changed(&self) -> Set {
-        self.modified.union(&self.added)
-    }
-
-    pub(in crate::apply) fn map(self, change: impl Fn(Set) -> Set) -> Comparison {
-        let Comparison { removed, modified, added } = self;
-        Comparison { removed: change(removed), modified: change(modified), added: change(added) }
-    }
-
     fn push(&mut self, element: &Element, found: Found) {
         let Found { itself, below } = found;
         for (set, itself, below) in [
@@ -70,6 +60,14 @@ impl Change {
 struct Found {
     itself: Change,
     below: Comparison,
+}
+
+impl Found {
+    fn is_something(&self) -> bool {
+        let Found { itself, below } = self;
+        let below = [&below.removed, &below.modified, &below.added];
+        itself.removed || itself.modified || itself.added || below.iter().any(|set| !set.is_empty())
+    }
 }
 
 /// Compares two objects of one type.
@@ -167,7 +165,9 @@ fn compare_maps(old: Option<&Map>, new: Option<&Map>, fields: &Fields<'_>) -> Re
         let after = new.next_if(|(member, _)| *member == name).map(|(_, value)| value);
         let Some((of, _)) = fields.member(name) else { continue };
         let found = values(before, after, of).map_err(|error| error.below(&Element::field(name)))?;
-        comparison.push(&Element::field(name), found);
+        if found.is_something() {
+            comparison.push(&Element::field(name), found);
+        }
     }
 }
 
