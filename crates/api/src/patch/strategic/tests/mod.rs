@@ -3,6 +3,7 @@
 mod applied;
 mod computed;
 mod cost;
+mod ordered;
 
 use crate::catalog::{BUILTIN, Struct};
 use crate::codec::json;
