@@ -58,7 +58,7 @@ fn members(schema: &Schema, node: &Node, map: &Map, at: &Path<'_>, errors: &mut 
 }
 
 fn set(items: &[Value], at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    if surely_differ(items, are_alike) {
+    if surely_differ(items.len(), |one, other| are_alike(&items[one], &items[other])) {
         return;
     }
     for index in second_times(items.iter().map(identity), items.len()) {
@@ -72,13 +72,17 @@ fn list_map(items: &[Value], keys: &[Text], at: &Path<'_>, errors: &mut Vec<Fiel
         let detail = "must be an object for an array of list-type map";
         return errors.push(FieldError::invalid(&at.index(index), shown(&items[index]), detail));
     }
-    let alike = |one: &Value, other: &Value| {
-        keys.iter().all(|key| match (one.get(key), other.get(key)) {
-            (Some(one), Some(other)) => are_alike(one, other),
-            (one, other) => one.is_none() && other.is_none(),
-        })
+    // Most elements differ in their first key already: it is looked up once for each.
+    let mut firsts = [None; FEW];
+    for (first, item) in firsts.iter_mut().zip(items) {
+        *first = keys.first().and_then(|key| item.get(key));
+    }
+    let rest = keys.get(1..).unwrap_or_default();
+    let alike = |one: usize, other: usize| {
+        let same = |key: &Text| both_alike(items[one].get(key), items[other].get(key));
+        both_alike(firsts[one], firsts[other]) && rest.iter().all(same)
     };
-    if surely_differ(items, alike) {
+    if surely_differ(items.len(), alike) {
         return;
     }
     for index in second_times(items.iter().map(|item| Identity::Text(key_of(item, keys))), items.len()) {
@@ -93,9 +97,15 @@ pub(super) fn key_of(item: &Value, keys: &[Text]) -> String {
 }
 
 /// Whether no two of a few elements are alike. Says so without allocating; of many it says nothing.
-fn surely_differ(items: &[Value], alike: impl Fn(&Value, &Value) -> bool) -> bool {
-    let differ = |(at, item): (usize, &Value)| !items[..at].iter().any(|other| alike(item, other));
-    items.len() <= FEW && items.iter().enumerate().all(differ)
+fn surely_differ(count: usize, alike: impl Fn(usize, usize) -> bool) -> bool {
+    count <= FEW && (1..count).all(|one| !(0..one).any(|other| alike(one, other)))
+}
+
+fn both_alike(one: Option<&Value>, other: Option<&Value>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => are_alike(one, other),
+        (one, other) => one.is_none() && other.is_none(),
+    }
 }
 
 /// Whether two elements could be told to be the same: whole and broken numbers may look it.

@@ -140,8 +140,8 @@ impl Walk<'_> {
         if let Some(most) = checks.max_length.filter(|most| length() > *most) {
             out.fail(|| self.too_long(most, at));
         } else if let Some(least) = checks.min_length.filter(|least| length() < *least) {
-            let wanted = format_args!("should be at least {least} chars long").to_string();
-            out.fail(|| self.invalid(shown::quoted(text), &wanted, at));
+            let wanted = || format!("should be at least {least} chars long");
+            out.fail(|| self.invalid(shown::quoted(text), &wanted(), at));
         } else if let Some(pattern) = checks.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
             out.fail(|| {
                 self.invalid(shown::quoted(text), &format!("should match '{}'", pattern.as_str()), at)

@@ -3,8 +3,10 @@
 //! Upstream compares in the value's own kind of number, bounds turned into it; a bound that does not fit the declared
 //! type is complained about, and then compared as a double.
 
+use std::fmt;
+
+use super::Walk;
 use super::complaint::{Outcome, Place};
-use super::{Walk, shown};
 use crate::Value;
 use crate::go_text::Float;
 use crate::schema::node::{Bound, Checks, Node, Type, Types};
@@ -67,66 +69,91 @@ impl Walk<'_> {
         at: &Path<'_>,
         out: &mut Outcome,
     ) {
-        let (beyond, shown_bound) = match value {
-            Value::Int(number) if native => {
-                let limit = truncated(bound.value);
-                ((side.int)(*number, limit) || (bound.exclusive && *number == limit), limit.to_string())
-            }
-            _ => {
-                let number = as_float(value);
-                let beyond = (side.float)(number, bound.value) || (bound.exclusive && number == bound.value);
-                (beyond, Float(bound.value).to_string())
-            }
-        };
-        if beyond {
-            let words = if bound.exclusive { side.exclusive } else { side.inclusive };
-            // Compared as a double, it is shown as one.
-            let value = if native { shown(value) } else { Float(as_float(value)).to_string() };
-            out.fail(|| self.invalid(value, &format!("{words} {shown_bound}"), at));
+        let limit = Number::of_bound(bound.value, value, native);
+        let number = Number::of(value, native);
+        if !((side.beyond)(number, limit) || bound.exclusive && number == limit) {
+            return;
         }
+        let words = if bound.exclusive { side.exclusive } else { side.inclusive };
+        out.fail(|| self.invalid(number.to_string(), &format!("{words} {limit}"), at));
     }
 
     fn multiple_of(&self, value: &Value, factor: f64, native: bool, at: &Path<'_>, out: &mut Outcome) {
-        let (positive, multiple, shown_factor, shown_value) = match value {
-            Value::Int(number) if native => {
-                let whole = truncated(factor);
-                let multiple = whole > 0 && number % whole == 0;
-                (whole > 0, multiple, whole.to_string(), number.to_string())
-            }
-            _ => {
-                let number = as_float(value);
+        let (number, factor) = (Number::of(value, native), Number::of_bound(factor, value, native));
+        let (positive, multiple) = match (number, factor) {
+            (Number::Int(number), Number::Int(factor)) => (factor > 0, factor > 0 && number % factor == 0),
+            (number, factor) => {
+                let (number, factor) = (number.float(), factor.float());
                 let quotient = if factor < 1.0 { 1.0 / factor * number } else { number / factor };
-                (factor > 0.0, is_whole(quotient), Float(factor).to_string(), Float(number).to_string())
+                (factor > 0.0, is_whole(quotient))
             }
         };
         if !positive {
             let message =
-                format!("factor MultipleOf declared for {} must be positive: {shown_factor}", Place(at));
-            out.fail(|| self.invalid_in_words(shown_factor, message, at));
+                || format!("factor MultipleOf declared for {} must be positive: {factor}", Place(at));
+            out.fail(|| self.invalid_in_words(factor.to_string(), message(), at));
         } else if !multiple {
-            out.fail(|| self.invalid(shown_value, &format!("should be a multiple of {shown_factor}"), at));
+            out.fail(|| self.invalid(number.to_string(), &format!("should be a multiple of {factor}"), at));
+        }
+    }
+}
+
+/// A number in the kind in which it is compared, and shown.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Number {
+    Int(i64),
+    Float(f64),
+}
+
+impl Number {
+    fn of(value: &Value, native: bool) -> Number {
+        match value {
+            Value::Int(number) if native => Number::Int(*number),
+            _ => Number::Float(as_float(value)),
+        }
+    }
+
+    /// A bound in the kind of the value that is compared with it.
+    fn of_bound(bound: f64, value: &Value, native: bool) -> Number {
+        match value {
+            Value::Int(_) if native => Number::Int(truncated(bound)),
+            _ => Number::Float(bound),
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "upstream compares doubles, too")]
+    fn float(self) -> f64 {
+        match self {
+            Number::Int(number) => number as f64,
+            Number::Float(number) => number,
+        }
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Number::Int(number) => write!(out, "{number}"),
+            Number::Float(number) => write!(out, "{}", Float(*number)),
         }
     }
 }
 
 /// How the two bounds differ.
 struct Side {
-    int: fn(i64, i64) -> bool,
-    float: fn(f64, f64) -> bool,
+    beyond: fn(Number, Number) -> bool,
     inclusive: &'static str,
     exclusive: &'static str,
 }
 
 static LEAST: Side = Side {
-    int: |number, limit| number < limit,
-    float: |number, limit| number < limit,
+    beyond: |number, limit| number < limit,
     inclusive: "should be greater than or equal to",
     exclusive: "should be greater than",
 };
 
 static MOST: Side = Side {
-    int: |number, limit| number > limit,
-    float: |number, limit| number > limit,
+    beyond: |number, limit| number > limit,
     inclusive: "should be less than or equal to",
     exclusive: "should be less than",
 };
