@@ -163,6 +163,10 @@ fn compare_maps(old: Option<&Map>, new: Option<&Map>, fields: &Fields<'_>) -> Re
         };
         let before = old.next_if(|(member, _)| *member == name).map(|(_, value)| value);
         let after = new.next_if(|(member, _)| *member == name).map(|(_, value)| value);
+        // Most of an object stays as it is, and that is seen without types.
+        if before.zip(after).is_some_and(|(before, after)| order::same(before, after)) {
+            continue;
+        }
         let Some((of, _)) = fields.member(name) else { continue };
         let found = values(before, after, of).map_err(|error| error.below(&Element::field(name)))?;
         if found.is_something() {

@@ -6,45 +6,52 @@
 use crate::Value;
 use crate::apply::element::Element;
 use crate::apply::set::{Node, Set};
-use crate::apply::types::{By, Case, Type};
+use crate::apply::types::{Atom, By, Case, Type};
 
 /// The set as the schema of today has it; `None`: it is in line already.
 pub(in crate::apply) fn reconciled(set: &Set, of: Type<'_>) -> Option<Set> {
-    let mut changed = false;
-    let set = below(set, of, &mut changed);
-    changed.then_some(set)
+    (!is_in_line(set, of)).then(|| below(set, of))
 }
 
-fn below(set: &Set, of: Type<'_>, changed: &mut bool) -> Set {
+fn is_in_line(set: &Set, of: Type<'_>) -> bool {
     let atom = of.atom();
-    // Values play no part here: where several types are allowed, maps come before scalars before lists.
+    let in_line = |node: &Node| {
+        node.below.is_empty()
+            || type_below(&atom, node).is_none_or(|of| !is_owned_whole(of) && is_in_line(&node.below, of))
+    };
+    set.nodes.iter().all(in_line)
+}
+
+fn below(set: &Set, of: Type<'_>) -> Set {
+    let atom = of.atom();
     let mut result = Set::new();
     for node in &set.nodes {
-        let of = match (atom.case(&Value::Null), &node.element) {
-            (Case::Map(fields), _) if fields.is_deduced() => None,
-            (Case::Map(fields), Element::Field(name)) => fields.member(name).map(|(of, _)| of),
-            (Case::Map(fields), _) => fields.other,
-            (Case::List(list), _) => Some(list.item),
-            _ => None,
+        let (member, below) = match type_below(&atom, node) {
+            Some(of) if is_owned_whole(of) && !node.below.is_empty() => (true, Set::new()),
+            Some(of) => (node.member, below(&node.below, of)),
+            None => (node.member, node.below.clone()),
         };
-        match of {
-            None => result.push(node.element.clone(), node.member, node.below.clone()),
-            Some(of) => push_reconciled(&mut result, node, of, changed),
-        }
+        result.push(node.element.clone(), member, below);
     }
     result
 }
 
-fn push_reconciled(result: &mut Set, node: &Node, of: Type<'_>, changed: &mut bool) {
-    let whole = match of.atom().case(&Value::Null) {
+/// The type of what a step leads to; `None`: nothing is known of it. Values play no part here: where several types are
+/// allowed, maps come before scalars before lists.
+fn type_below<'s>(atom: &Atom<'s>, node: &Node) -> Option<Type<'s>> {
+    match (atom.case(&Value::Null), &node.element) {
+        (Case::Map(fields), _) if fields.is_deduced() => None,
+        (Case::Map(fields), Element::Field(name)) => fields.member(name).map(|(of, _)| of),
+        (Case::Map(fields), _) => fields.other,
+        (Case::List(list), _) => Some(list.item),
+        _ => None,
+    }
+}
+
+fn is_owned_whole(of: Type<'_>) -> bool {
+    match of.atom().case(&Value::Null) {
         Case::Map(fields) => fields.whole && !fields.is_deduced(),
         Case::List(list) => matches!(list.by, By::Nothing),
         _ => false,
-    };
-    if whole && !node.below.is_empty() {
-        *changed = true;
-        result.push(node.element.clone(), true, Set::new());
-    } else {
-        result.push(node.element.clone(), node.member, below(&node.below, of, changed));
     }
 }
