@@ -20,6 +20,23 @@ pub struct User {
     pub groups: Vec<String>,
 }
 
+/// Who makes a request, and with which program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Caller {
+    pub user: User,
+    /// It names the owner of fields where the request does not.
+    pub user_agent: String,
+}
+
+impl Caller {
+    /// The server itself.
+    pub fn system() -> Caller {
+        let groups = vec!["system:masters".to_string(), "system:authenticated".to_string()];
+        let user = User { name: "system:apiserver".to_string(), groups };
+        Caller { user, user_agent: "coracle".to_string() }
+    }
+}
+
 /// Judges client certificates: the common name is the user, the organizations are the groups.
 pub struct Certificates {
     verifier: Arc<dyn ClientCertVerifier>,

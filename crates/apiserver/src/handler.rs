@@ -16,7 +16,7 @@ use http_body_util::{BodyExt, Limited, StreamBody};
 use hyper::body::Frame;
 
 use crate::answer::{self, Answer};
-use crate::authn::User;
+use crate::authn::{Caller, User};
 use crate::registry::{self, Deleted, Part, Registry, Scope, WatchStream, Written};
 use crate::request::{DeleteOptions, ListOptions, Query, RequestInfo, Target, WriteOptions};
 use crate::{ApiError, discovery};
@@ -58,9 +58,13 @@ impl Server {
         let info = RequestInfo::new(&head.method, head.uri.path(), &query);
         let result = match user {
             Err(error) => Err(error),
-            Ok(_) => match &info.target {
+            Ok(user) => match &info.target {
                 None => Ok(self.plain(&head.method, &info.path)),
-                Some(target) => self.resource(&head.method, &head.headers, &info, target, &query, body).await,
+                Some(target) => {
+                    let user_agent = text_header(&head.headers, header::USER_AGENT).to_string();
+                    let caller = Caller { user, user_agent };
+                    self.resource(&head.method, &head.headers, &info, target, &caller, &query, body).await
+                }
             },
         };
         result.unwrap_or_else(|error| answer::error(&error, media_type))
@@ -84,12 +88,14 @@ impl Server {
         }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "what a request consists of, handed on once")]
     async fn resource<B: RequestBody>(
         self: &Arc<Self>,
         method: &Method,
         headers: &HeaderMap,
         info: &RequestInfo,
         target: &Target,
+        caller: &Caller,
         query: &Query,
         body: B,
     ) -> Result<Answer, ApiError> {
@@ -97,7 +103,7 @@ impl Server {
         let part = part(resource, target)?;
         let allowed = match part {
             Part::Main => resource.verbs.iter().any(|verb| verb == info.verb),
-            Part::Status => resource
+            _ => resource
                 .subresources
                 .iter()
                 .any(|s| s.name == target.subresource && s.verbs.iter().any(|verb| verb == info.verb)),
@@ -106,7 +112,7 @@ impl Server {
         if !allowed || !shaped || *method == Method::HEAD {
             return Err(ApiError::method_not_allowed());
         }
-        let scope = Scope::new(resource, if resource.namespaced { &target.namespace } else { "" });
+        let scope = Scope::new(resource, if resource.namespaced { &target.namespace } else { "" }, caller);
         let accepted = media_type::negotiate(text_header(headers, header::ACCEPT), Endpoint::BuiltIn)
             .map_err(|refused| ApiError::not_acceptable(refused.to_string()))?;
         let media_type = accepted.media_type;
@@ -149,11 +155,7 @@ impl Server {
         query: &Query,
         body: B,
     ) -> Result<Written, ApiError> {
-        let user_agent = text_header(headers, header::USER_AGENT).to_string();
-        let options = |kind, apply| {
-            let options = WriteOptions::parse(query, kind, apply)?;
-            Ok::<_, ApiError>(WriteOptions { user_agent: user_agent.clone(), ..options })
-        };
+        let options = |kind, apply| WriteOptions::parse(query, kind, apply);
         match verb {
             "create" => {
                 let options = options("CreateOptions", false)?;
@@ -232,13 +234,9 @@ fn find(target: &Target) -> Result<&'static Resource, ApiError> {
 
 /// Which part of the object a path is about.
 fn part(resource: &Resource, target: &Target) -> Result<Part, ApiError> {
-    match target.subresource.as_str() {
-        "" => Ok(Part::Main),
-        "status" if resource.subresources.iter().any(|subresource| subresource.name == "status") => {
-            Ok(Part::Status)
-        }
-        _ => Err(ApiError::no_such_resource()),
-    }
+    let name = target.subresource.as_str();
+    let known = name.is_empty() || resource.subresources.iter().any(|subresource| subresource.name == name);
+    Part::named(name).filter(|_| known).ok_or_else(ApiError::no_such_resource)
 }
 
 /// Whether the path has the parts that the verb needs on this resource.
@@ -312,7 +310,9 @@ fn written(written: &Written, scope: &Scope<'_>, media_type: MediaType) -> Answe
 
 fn deleted(deleted: &Deleted, scope: &Scope<'_>, media_type: MediaType) -> Answer {
     match deleted {
-        Deleted::Pending(entry) => answer::entry(StatusCode::OK, entry, scope, media_type),
+        Deleted::Pending(entry) | Deleted::Shown(entry) => {
+            answer::entry(StatusCode::OK, entry, scope, media_type)
+        }
         Deleted::Gone(entry) => {
             let object = entry.value(scope.of);
             let details = crate::status::Details {

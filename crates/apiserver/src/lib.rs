@@ -2,14 +2,15 @@
 //!
 //! A connection arrives at [`serve`]: TLS, HTTP/1.1 or HTTP/2, its limits. Each request of it goes to [`handler`], which
 //! takes the path apart ([`request`]), knows who asks ([`authn`]), finds the resource in the catalogue and hands over to
-//! the [`registry`]: one road for every kind, with create, get, list, watch, update, patch and delete. A write is encoded
+//! the [`registry`]: one road for every kind, with create, get, list, watch, update, patch and delete. A write passes
+//! [`admission`], is shaped and judged by its kind's strategy, encoded
 //! once and swapped into the store; the feed of the [`cache`] brings it back, and only then is it answered. Reads and
 //! watches stop at the cache. [`answer`] makes the response, [`status`] the refusals. [`discovery`] tells what there is,
 //! [`bootstrap`] makes what a new cluster has.
 //!
-//! Not here yet: authorization, admission, strategies of the kinds (defaults, validation, allocation),
-//! conversion, tables, OpenAPI.
+//! Not here yet: authorization, most strategies (validation, allocation), conversion, tables, OpenAPI.
 
+pub mod admission;
 pub mod answer;
 pub mod authn;
 pub mod bootstrap;

@@ -57,6 +57,12 @@ impl Timestamp {
         Duration::from_nanos(i64::try_from(nanos).unwrap_or(limit))
     }
 
+    /// So many seconds later, or earlier.
+    #[must_use]
+    pub const fn plus_seconds(self, seconds: i64) -> Timestamp {
+        Timestamp { seconds: self.seconds.saturating_add(seconds), nanos: self.nanos }
+    }
+
     /// The same moment without what is finer than a second: what [`Time`] keeps of it.
     pub fn truncated_to_seconds(self) -> Timestamp {
         Timestamp { nanos: 0, ..self }

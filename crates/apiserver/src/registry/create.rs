@@ -7,9 +7,10 @@ use coracle_api::codec::canonical;
 use coracle_api::field_error::FieldErrors;
 use coracle_store::{Put, Revision, SwapError};
 
-use super::update::Part;
-use super::{Body, Registry, Scope, meta};
+use super::strategy::{Context, Settle};
+use super::{Body, Part, Registry, Scope, meta};
 use crate::ApiError;
+use crate::admission::{Attributes, Operation};
 use crate::cache::Entry;
 use crate::request::WriteOptions;
 
@@ -43,62 +44,81 @@ impl Registry {
     pub(super) async fn insert(
         &self,
         scope: &Scope<'_>,
-        object: Value,
+        mut object: Value,
         options: &WriteOptions,
         warnings: Vec<String>,
     ) -> Result<Written, ApiError> {
-        self.insert_as(scope, object, options, warnings, true).await
+        meta::wipe_system_fields(&mut object);
+        meta::merge_owners(&mut object);
+        let tracked = super::owners::tracked(scope, Part::Main, None, object, options, (self.now)());
+        self.insert_tracked(scope, tracked, options, warnings).await
     }
 
     /// Writes a new object whose owners are known.
     pub(super) async fn insert_tracked(
         &self,
         scope: &Scope<'_>,
-        object: Value,
-        options: &WriteOptions,
-    ) -> Result<Written, ApiError> {
-        self.insert_as(scope, object, options, Vec::new(), false).await
-    }
-
-    async fn insert_as(
-        &self,
-        scope: &Scope<'_>,
         mut object: Value,
         options: &WriteOptions,
-        warnings: Vec<String>,
-        track: bool,
+        mut warnings: Vec<String>,
     ) -> Result<Written, ApiError> {
         meta::wipe_system_fields(&mut object);
-        if track {
-            object = super::owners::tracked(scope, Part::Main, None, object, options, (self.now)());
-        }
-        let generated = object.meta().name().is_empty();
-        let attempts = if generated { NAME_ATTEMPTS } else { 1 };
+        let name = object.meta().name().to_string();
+        let attributes = Attributes {
+            registry: self,
+            scope,
+            operation: Operation::Create,
+            part: Part::Main,
+            name: &name,
+            old: None,
+            dry_run: options.dry_run,
+        };
+        self.admission.admit(&mut object, &attributes).await?;
+        let attempts = if object.meta().name().is_empty() { NAME_ATTEMPTS } else { 1 };
         for attempt in 1..=attempts {
-            let mut candidate = object.clone();
-            self.prepare_new(&mut candidate, scope)?;
-            let name = candidate.meta().name().to_string();
-            match self.write_new(scope, &candidate, options.dry_run).await {
-                Err(error) if error.reason == "AlreadyExists" && attempt < attempts => {}
-                Ok(entry) => return Ok(Written { entry, warnings, created: true }),
-                Err(error) => return Err(self.taken(scope, &name, error)),
+            match self.attempt(&attributes, object.clone()).await {
+                Err((error, _)) if error.reason == "AlreadyExists" && attempt < attempts => {}
+                Ok((entry, noticed)) => {
+                    warnings.extend(noticed);
+                    return Ok(Written { entry, warnings, created: true });
+                }
+                Err((error, name)) => return Err(self.taken(scope, &name, error)),
             }
         }
         unreachable!("the last attempt returns")
     }
 
-    fn prepare_new(&self, object: &mut Value, scope: &Scope<'_>) -> Result<(), ApiError> {
-        self.fill_new(object, scope);
-        let fields =
-            object.as_object_mut().ok_or_else(|| ApiError::bad_request("the object is not an object"))?;
-        fields.insert("apiVersion", scope.kind.api_version());
-        fields.insert("kind", scope.kind.name.clone());
-        canonical::canonicalize(object, scope.of.node());
-        let errors = meta::validate_name(object);
-        if errors.is_empty() {
-            return Ok(());
+    /// One try with one name, which the error tells beside the refusal.
+    async fn attempt(
+        &self,
+        attributes: &Attributes<'_>,
+        mut object: Value,
+    ) -> Result<(Arc<Entry>, Vec<String>), (ApiError, String)> {
+        let scope = attributes.scope;
+        let cx = Context {
+            registry: self,
+            scope,
+            part: Part::Main,
+            dry_run: attributes.dry_run,
+            now: (self.now)(),
+        };
+        self.fill_new(&mut object, scope);
+        let name = object.meta().name().to_string();
+        let mut settle: Option<Settle> = None;
+        let result = async {
+            if let Some(begun) = scope.strategy.begin(&mut object, None, &cx) {
+                settle = begun.await?;
+            }
+            let warnings = shape_and_judge(&mut object, &cx)?;
+            let attributes = Attributes { name: &name, ..*attributes };
+            self.admission.validate(Some(&object), &attributes).await?;
+            Ok((self.write_new(scope, &object, attributes.dry_run).await?, warnings))
         }
-        Err(ApiError::invalid(scope.kind, object.meta().name(), &FieldErrors(errors)))
+        .await;
+        if let Some(settle) = settle {
+            settle(result.is_ok()).await;
+        }
+        result.map_err(|error| (error, name))
     }
 
     async fn write_new(
@@ -146,4 +166,22 @@ impl Registry {
         let going = found.is_some_and(|entry| entry.value(scope.of).meta().is_being_deleted());
         ApiError::already_exists(scope.resource, name, going)
     }
+}
+
+/// The kind's part in a create; returns what the writer should know.
+fn shape_and_judge(object: &mut Value, cx: &Context<'_>) -> Result<Vec<String>, ApiError> {
+    let scope = cx.scope;
+    let fields =
+        object.as_object_mut().ok_or_else(|| ApiError::bad_request("the object is not an object"))?;
+    if scope.has_status() {
+        fields.remove("status");
+    }
+    scope.strategy.prepare_create(object, cx);
+    canonical::canonicalize(object, scope.of.node());
+    let mut errors = meta::validate(object, scope, scope.strategy.name_rule());
+    let warnings = scope.strategy.judge(object, None, cx, &mut errors)?;
+    if !errors.is_empty() {
+        return Err(ApiError::invalid(scope.kind, object.meta().name(), &FieldErrors(errors)));
+    }
+    Ok(warnings)
 }

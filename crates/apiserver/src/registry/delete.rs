@@ -1,21 +1,43 @@
 //! Delete: at once, or first marked when somebody has to finish something.
+//!
+//! An object goes in one step when nothing holds it: no finalizer, no grace. Otherwise it is marked with the time at
+//! which it should be gone, and whoever takes the last hold away removes it. [`plan`] decides which it is, from the object
+//! and the options alone.
 
 use std::sync::Arc;
 
 use coracle_api::Value;
+use coracle_api::time::Timestamp;
 
-use super::update::Part;
-use super::{Registry, Scope};
+use super::strategy::{Context, Grace};
+use super::{Part, Registry, Scope};
 use crate::ApiError;
+use crate::admission::{Attributes, Operation};
 use crate::cache::Entry;
 use crate::request::{DeleteOptions, ListOptions, Propagation, WriteOptions};
 
 /// What became of a delete.
 pub enum Deleted {
-    /// It is gone.
+    /// It is gone; the client is told so.
     Gone(Arc<Entry>),
-    /// It is marked; somebody has a finalizer on it.
+    /// It is gone, and the client is shown what it was.
+    Shown(Arc<Entry>),
+    /// It is marked; somebody has to finish something.
     Pending(Arc<Entry>),
+}
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+/// What a delete comes to.
+#[derive(Debug, PartialEq)]
+enum Plan {
+    /// It has been asked for before, and nothing changes.
+    Nothing,
+    /// It is taken away.
+    Remove,
+    /// It is marked, as here, and stays until nothing holds it.
+    Mark(Value),
 }
 
 impl Registry {
@@ -25,34 +47,93 @@ impl Registry {
         name: &str,
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
-        let cache = self.cache(scope)?;
-        let current = cache.get(&scope.key(name)).ok_or_else(|| ApiError::not_found(scope.resource, name))?;
+        let cx =
+            Context { registry: self, scope, part: Part::Main, dry_run: options.dry_run, now: (self.now)() };
+        let pinned = options.uid.is_some() || options.version.is_some();
+        loop {
+            let current = self.get(scope, name)?;
+            match self.try_delete(&cx, name, &current, options).await {
+                // Somebody changed it meanwhile: the new version is judged anew, preconditions included.
+                Err(error)
+                    if error.reason == "Conflict" && !pinned && self.is_newer(scope, name, &current) => {}
+                result => return result,
+            }
+        }
+    }
+
+    fn is_newer(&self, scope: &Scope<'_>, name: &str, seen: &Entry) -> bool {
+        self.get(scope, name).map_or(true, |now| now.revision != seen.revision)
+    }
+
+    async fn try_delete(
+        &self,
+        cx: &Context<'_>,
+        name: &str,
+        current: &Arc<Entry>,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, ApiError> {
+        let scope = cx.scope;
         let object = current.value(scope.of);
         check_preconditions(scope, name, &object, options)?;
-        let propagation = finalizer_of(options.propagation);
-        let waits = propagation.is_some() || object.meta().finalizers().next().is_some();
-        if options.dry_run {
-            return Ok(if waits { Deleted::Pending(current) } else { Deleted::Gone(current) });
-        }
-        if !waits {
-            return self.remove_now(scope, name, &current).await.map(Deleted::Gone);
-        }
-        let now = (self.now)();
-        let mark = |old: &Value| {
-            let mut new = old.clone();
-            let going = old.meta().is_being_deleted();
-            let mut metadata = new.meta_mut();
-            if let Some(finalizer) = propagation {
-                metadata.add_finalizer(finalizer);
-            }
-            if !going {
-                metadata.set_deletion_timestamp(Some(now));
-                metadata.set_deletion_grace_period_seconds(Some(0));
-            }
-            Ok(new)
+        let attributes = Attributes {
+            registry: self,
+            scope,
+            operation: Operation::Delete,
+            part: Part::Main,
+            name,
+            old: Some(&object),
+            dry_run: cx.dry_run,
         };
-        let written = self.change(scope, name, Part::Main, &WriteOptions::default(), mark).await?;
-        Ok(Deleted::Pending(written.entry))
+        self.admission.validate(None, &attributes).await?;
+        scope.strategy.check_delete(&object, cx)?;
+        let marked = match plan(&object, scope, options, cx.now) {
+            Plan::Nothing => return Ok(Deleted::Pending(current.clone())),
+            Plan::Remove => {
+                let gone = match cx.dry_run {
+                    true => current.clone(),
+                    false => self.remove_now(cx, name, current, &object).await?,
+                };
+                return Ok(match scope.strategy.returns_deleted() {
+                    true => Deleted::Shown(gone),
+                    false => Deleted::Gone(gone),
+                });
+            }
+            Plan::Mark(marked) => marked,
+        };
+        let write = WriteOptions { dry_run: cx.dry_run, ..WriteOptions::default() };
+        let entry = self.mark(scope, name, current, marked, &write).await?;
+        Ok(Deleted::Pending(entry))
+    }
+
+    /// Writes the marked object as it is: no strategy looks at a delete.
+    async fn mark(
+        &self,
+        scope: &Scope<'_>,
+        name: &str,
+        current: &Arc<Entry>,
+        mut marked: Value,
+        options: &WriteOptions,
+    ) -> Result<Arc<Entry>, ApiError> {
+        marked.meta_mut().members().remove("resourceVersion");
+        let bytes = Entry::encode(&marked, scope.of);
+        if bytes == *current.bytes() {
+            return Ok(current.clone());
+        }
+        if options.dry_run {
+            return self.entry(scope, name, &bytes, current.revision);
+        }
+        let put = coracle_store::Put::new(scope.store_key(name), bytes.clone());
+        match self.store.replace(current.revision, put).await {
+            Ok(revision) => {
+                self.caches.reached(revision).await;
+                self.entry(scope, name, &bytes, revision)
+            }
+            Err(coracle_store::SwapError::Conflict { at, .. }) => {
+                self.caches.reached(at).await;
+                Err(ApiError::conflict(scope.resource, name, "the object has been modified"))
+            }
+            Err(coracle_store::SwapError::Store(error)) => Err(super::update::store_error(&error)),
+        }
     }
 
     /// Deletes what a list with these options shows; returns what was there.
@@ -75,6 +156,81 @@ impl Registry {
     }
 }
 
+fn plan(object: &Value, scope: &Scope<'_>, options: &DeleteOptions, now: Timestamp) -> Plan {
+    let metadata = object.meta();
+    let going = metadata.is_being_deleted();
+    let lingers = metadata.deletion_grace_period_seconds().unwrap_or(0);
+    let grace = match scope.strategy.grace(object, options.grace_period) {
+        // Asked for a second time, a delete can only come sooner.
+        Grace::Seconds(seconds) if going => {
+            if options.grace_period.is_none() || seconds >= lingers {
+                return if lingers > 0 { Plan::Nothing } else { finish(object, scope) };
+            }
+            Grace::Seconds(seconds)
+        }
+        grace => grace,
+    };
+    let mut marked = object.clone();
+    let held = settle_finalizers(&mut marked, options.propagation) | scope.strategy.holds(object);
+    let seconds = match grace {
+        Grace::Seconds(seconds) => seconds,
+        Grace::None => 0,
+    };
+    if seconds == 0 && !held {
+        return Plan::Remove;
+    }
+    // The grace of a delete that is under way runs from when it began.
+    let begun = match metadata.deletion_timestamp() {
+        Some(at) if going => at.plus_seconds(-lingers),
+        _ => now,
+    };
+    let shortened = going && seconds < lingers;
+    if !going || shortened {
+        let at = begun.plus_seconds(seconds).max(now);
+        let mut metadata = marked.meta_mut();
+        metadata.set_deletion_timestamp(Some(at));
+        metadata.set_deletion_grace_period_seconds(Some(seconds));
+        if !going && object.meta().generation() > 0 {
+            metadata.set_generation(object.meta().generation() + 1);
+        }
+        scope.strategy.mark_deleted(&mut marked);
+    }
+    Plan::Mark(marked)
+}
+
+/// A delete whose grace is over: only finalizers may still hold the object.
+fn finish(object: &Value, scope: &Scope<'_>) -> Plan {
+    let held = object.meta().finalizers().next().is_some() || scope.strategy.holds(object);
+    if held { Plan::Nothing } else { Plan::Remove }
+}
+
+/// Puts the finalizer of the asked propagation in, and the others out; returns whether any is left.
+fn settle_finalizers(object: &mut Value, propagation: Option<Propagation>) -> bool {
+    let wanted = match propagation {
+        Some(Propagation::Orphan) => Some(ORPHAN),
+        Some(Propagation::Foreground) => Some(FOREGROUND),
+        Some(Propagation::Background) => None,
+        None => return object.meta().finalizers().next().is_some(),
+    };
+    let mut metadata = object.meta_mut();
+    for finalizer in [ORPHAN, FOREGROUND] {
+        if Some(finalizer) == wanted {
+            metadata.add_finalizer(finalizer);
+        } else {
+            metadata.remove_finalizer(finalizer);
+        }
+    }
+    object.meta().finalizers().next().is_some()
+}
+
+/// Whether a change took away the last that held a deleted object.
+pub(super) fn is_released(scope: &Scope<'_>, new: &Value, old: &Value) -> bool {
+    old.meta().is_being_deleted()
+        && old.meta().deletion_grace_period_seconds().unwrap_or(0) == 0
+        && new.meta().finalizers().next().is_none()
+        && !scope.strategy.holds(new)
+}
+
 fn check_preconditions(
     scope: &Scope<'_>,
     name: &str,
@@ -93,14 +249,5 @@ fn check_preconditions(
             failed("ResourceVersion", version, metadata.resource_version())
         }
         _ => Ok(()),
-    }
-}
-
-/// Who has to finish something before the object goes.
-fn finalizer_of(propagation: Option<Propagation>) -> Option<&'static str> {
-    match propagation {
-        Some(Propagation::Orphan) => Some("orphan"),
-        Some(Propagation::Foreground) => Some("foregroundDeletion"),
-        Some(Propagation::Background) | None => None,
     }
 }

@@ -1,32 +1,40 @@
 //! What can be done with objects: one road for every kind.
 //!
 //! A request that has been taken apart, authenticated and allowed arrives at one of the verbs here. Writes go: decode,
-//! prepare, judge, encode once, compare-and-swap in the store, wait until the cache has it. Reads stop at the cache.
+//! admit, shape and judge by the kind's [`strategy`], encode once, compare-and-swap in the store, wait until the cache
+//! has it. Reads stop at the cache. Kinds with behaviour of their own live below, in the folder of their group.
 
+mod core;
 mod create;
 mod decode;
 mod delete;
 mod meta;
 mod owners;
+mod part;
 mod patch;
 mod read;
+pub mod strategy;
 mod update;
 mod watch;
 
 use std::sync::Arc;
 
+use coracle_api::Value;
 use coracle_api::catalog::{BUILTIN, Kind, Resource, Struct};
 use coracle_api::time::Timestamp;
 use coracle_store::Store;
+use strategy::AnyStrategy;
 
 use crate::ApiError;
+use crate::admission::Admission;
+use crate::authn::Caller;
 use crate::cache::{Cache, Caches};
 
 pub use create::Written;
 pub use decode::Body;
 pub use delete::Deleted;
+pub use part::Part;
 pub use read::List;
-pub use update::Part;
 pub use watch::WatchStream;
 
 /// Resources whose stored form is another version's, which needs conversion that does not exist yet.
@@ -46,6 +54,7 @@ pub fn served() -> impl Iterator<Item = &'static Resource> {
 pub struct Registry {
     pub store: Arc<dyn Store>,
     pub caches: Arc<Caches>,
+    pub admission: Admission,
     /// The wall clock.
     pub now: fn() -> Timestamp,
     /// 64 random bits.
@@ -60,13 +69,20 @@ pub struct Scope<'a> {
     pub of: Struct<'static>,
     /// Of the path; empty for cluster-wide objects and lists over all namespaces.
     pub namespace: &'a str,
+    pub caller: &'a Caller,
+    strategy: &'static dyn AnyStrategy,
 }
 
 impl<'a> Scope<'a> {
-    pub fn new(resource: &'static Resource, namespace: &'a str) -> Scope<'a> {
+    pub fn new(resource: &'static Resource, namespace: &'a str, caller: &'a Caller) -> Scope<'a> {
         let kind = BUILTIN.kind(&resource.group, &resource.version, &resource.kind);
         let kind = kind.expect("the kind of a resource is in the catalogue");
-        Scope { resource, kind, of: BUILTIN.root(kind), namespace }
+        let strategy = strategy::of(resource);
+        Scope { resource, kind, of: BUILTIN.root(kind), namespace, caller, strategy }
+    }
+
+    fn has_status(&self) -> bool {
+        self.resource.subresources.iter().any(|subresource| subresource.name == "status")
     }
 
     /// The object's key below the resource's prefix.
@@ -82,6 +98,13 @@ impl<'a> Scope<'a> {
 }
 
 impl Registry {
+    /// An object of any resource as it is now: what strategies and admission look things up with. `key` is
+    /// `namespace/name`, or the name of a cluster-wide object.
+    pub fn lookup(&self, resource: &'static Resource, key: &str) -> Option<Value> {
+        let cache = self.caches.get(&resource.storage.as_ref()?.prefix)?;
+        Some(cache.get(key)?.value(cache.root()))
+    }
+
     fn cache(&self, scope: &Scope<'_>) -> Result<&Arc<Cache>, ApiError> {
         let prefix = scope.resource.storage.as_ref().map(|storage| storage.prefix.as_str());
         prefix.and_then(|prefix| self.caches.get(prefix)).ok_or_else(ApiError::method_not_allowed)

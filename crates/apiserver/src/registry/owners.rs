@@ -7,8 +7,7 @@ use coracle_api::{Text, Value};
 use http::StatusCode;
 
 use super::create::Written;
-use super::update::Part;
-use super::{Registry, Scope};
+use super::{Part, Registry, Scope};
 use crate::ApiError;
 use crate::request::WriteOptions;
 use crate::status::{Cause, Details};
@@ -17,25 +16,24 @@ use crate::status::{Cause, Details};
 fn with_tracker<T>(scope: &Scope<'_>, part: Part, work: impl FnOnce(&Tracker<'_>) -> T) -> T {
     let api_version = scope.kind.api_version();
     let status = Element::Field(Text::const_new("status"));
-    let has_status = scope.resource.subresources.iter().any(|subresource| subresource.name == "status");
     let filters = match part {
-        Part::Main if has_status => {
+        Part::Main if scope.has_status() => {
             let everything_else = scope.of.iter().filter(|field| field.name() != "status");
             let kept =
                 everything_else.map(|field| vec![Step::Element(Element::Field(field.field.name.clone()))]);
             vec![(api_version.clone(), Filter::Only(kept.collect()))]
         }
-        Part::Main => Vec::new(),
         Part::Status => {
             let metadata = Element::Field(Text::const_new("metadata"));
             let kept = vec![vec![Step::Element(status)], vec![Step::Element(metadata)]];
             vec![(api_version.clone(), Filter::Only(kept))]
         }
+        _ => Vec::new(),
     };
     let tracker = Tracker {
         api_version: &api_version,
         kind: &scope.kind.name,
-        subresource: if part == Part::Status { "status" } else { "" },
+        subresource: part.name(),
         of: Type::catalogue(scope.of.node()),
         filters: &filters,
         convert: &only_version,
@@ -52,7 +50,7 @@ pub(super) fn tracked(
     options: &WriteOptions,
     now: Timestamp,
 ) -> Value {
-    let manager = rules::manager_or_user_agent(&options.field_manager, &options.user_agent);
+    let manager = rules::manager_or_user_agent(&options.field_manager, &scope.caller.user_agent);
     with_tracker(scope, part, |tracker| tracker.update_or_forget(live, new, &manager, now))
 }
 
@@ -82,7 +80,7 @@ impl Registry {
                 object.meta_mut().set_name(name);
             }
             super::meta::settle_namespace(&mut object, scope)?;
-            return self.insert_tracked(scope, object, options).await;
+            return self.insert_tracked(scope, object, options, Vec::new()).await;
         }
         self.change_tracked(scope, name, part, options, |old| put(Some(old))).await
     }

@@ -10,8 +10,7 @@ use coracle_api::{Map, Path, Value};
 use http::StatusCode;
 
 use super::create::Written;
-use super::update::Part;
-use super::{Registry, Scope};
+use super::{Part, Registry, Scope};
 use crate::ApiError;
 use crate::request::{FieldValidation, WriteOptions};
 
@@ -42,7 +41,7 @@ impl Registry {
         };
         warnings = strict(warnings)?;
         let mut noticed = Vec::new();
-        let written = self
+        let mut written = self
             .change(scope, name, part, options, |old| {
                 let (new, complaints) = instructions.put_into(old, body, scope.of)?;
                 noticed = strict(complaints)?;
@@ -50,7 +49,8 @@ impl Registry {
             })
             .await?;
         warnings.extend(noticed);
-        Ok(Written { warnings, ..written })
+        written.warnings.splice(..0, warnings);
+        Ok(written)
     }
 }
 

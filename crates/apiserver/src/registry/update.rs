@@ -3,25 +3,26 @@
 use std::sync::Arc;
 
 use coracle_api::codec::canonical;
-use coracle_api::field_error::FieldErrors;
-use coracle_api::{Value, apply};
+use coracle_api::field_error::{FieldError, FieldErrors};
+use coracle_api::{Map, Path, Value, apply};
 use coracle_store::{InvalidRequest, Put, StoreError, SwapError};
 
 use super::create::Written;
-use super::{Body, Registry, Scope, meta, owners};
+use super::strategy::{Context, Settle};
+use super::{Body, Part, Registry, Scope, meta, owners};
 use crate::ApiError;
+use crate::admission::{Attributes, Operation};
 use crate::cache::Entry;
 use crate::request::WriteOptions;
 
 const MODIFIED: &str =
     "the object has been modified; please apply your changes to the latest version and try again";
 
-/// Which part of an object a write may change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// All but the status, where the kind has a subresource for it.
-    Main,
-    Status,
+/// What became of one try.
+enum Attempt {
+    Done(Written),
+    /// Somebody else was faster; the caches have what they wrote.
+    Again,
 }
 
 impl Registry {
@@ -46,6 +47,7 @@ impl Registry {
             )));
         }
         meta::settle_namespace(&mut object, scope)?;
+        meta::merge_owners(&mut object);
         if self.cache(scope)?.get(&scope.key(name)).is_none()
             && scope.resource.create_on_update
             && part == Part::Main
@@ -53,8 +55,9 @@ impl Registry {
         {
             return self.insert(scope, object, options, warnings).await;
         }
-        let written = self.change(scope, name, part, options, |_| Ok(object.clone())).await?;
-        Ok(Written { warnings, ..written })
+        let mut written = self.change(scope, name, part, options, |_| Ok(object.clone())).await?;
+        written.warnings.splice(..0, warnings);
+        Ok(written)
     }
 
     /// Reads, changes and writes until nobody else was faster. `make` turns the current object into the wanted one,
@@ -81,70 +84,98 @@ impl Registry {
         options: &WriteOptions,
         mut make: impl FnMut(&Value) -> Result<Value, ApiError>,
     ) -> Result<Written, ApiError> {
+        let cx = Context { registry: self, scope, part, dry_run: options.dry_run, now: (self.now)() };
         loop {
-            let cache = self.cache(scope)?;
-            let current =
-                cache.get(&scope.key(name)).ok_or_else(|| ApiError::not_found(scope.resource, name))?;
+            let current = self.get(scope, name)?;
             let old = current.value(scope.of);
-            let wanted = make(&old)?;
-            let pinned = check_versions(scope, name, &old, &wanted)?;
-            let mut new = prepare(scope, part, &old, wanted)?;
-            keep_times(&old, &mut new);
-            let errors = meta::validate_name(&new);
-            if !errors.is_empty() {
-                return Err(ApiError::invalid(scope.kind, name, &FieldErrors(errors)));
+            let mut new = make(&old)?;
+            let mut settle = None;
+            let result = self.try_change(&cx, name, &current, &old, &mut new, &mut settle).await;
+            if let Some(settle) = settle {
+                settle(matches!(result, Ok(Attempt::Done(_)))).await;
             }
-            let bytes = Entry::encode(&new, scope.of);
-            // Nothing changed, so nothing is written and the version stays.
-            if bytes == *current.bytes() {
-                return Ok(Written { entry: current, warnings: Vec::new(), created: false });
-            }
-            if options.dry_run {
-                let entry = self.entry(scope, name, &bytes, current.revision)?;
-                return Ok(Written { entry, warnings: Vec::new(), created: false });
-            }
-            if new.meta().is_being_deleted() && new.meta().finalizers().next().is_none() {
-                let entry = self.remove_now(scope, name, &current).await?;
-                return Ok(Written { entry, warnings: Vec::new(), created: false });
-            }
-            match self.store.replace(current.revision, Put::new(scope.store_key(name), bytes.clone())).await {
-                Ok(revision) => {
-                    self.caches.reached(revision).await;
-                    let entry = self.entry(scope, name, &bytes, revision)?;
-                    return Ok(Written { entry, warnings: Vec::new(), created: false });
-                }
-                Err(SwapError::Conflict { .. }) if pinned => {
-                    return Err(ApiError::conflict(scope.resource, name, MODIFIED));
-                }
-                Err(SwapError::Conflict { at, .. }) => self.caches.reached(at).await,
-                Err(SwapError::Store(error)) => return Err(store_error(&error)),
+            if let Attempt::Done(written) = result? {
+                return Ok(written);
             }
         }
     }
 
-    /// Takes an object away whose last finalizer is gone.
+    async fn try_change(
+        &self,
+        cx: &Context<'_>,
+        name: &str,
+        current: &Arc<Entry>,
+        old: &Value,
+        new: &mut Value,
+        settle: &mut Option<Settle>,
+    ) -> Result<Attempt, ApiError> {
+        let (scope, part) = (cx.scope, cx.part);
+        let pinned = check_versions(scope, name, old, new)?;
+        let attributes = Attributes {
+            registry: self,
+            scope,
+            operation: Operation::Update,
+            part,
+            name,
+            old: Some(old),
+            dry_run: cx.dry_run,
+        };
+        self.admission.admit(new, &attributes).await?;
+        if let Some(begun) = scope.strategy.begin(new, Some(old), cx) {
+            *settle = begun.await?;
+        }
+        let warnings = shape_and_judge(new, old, cx)?;
+        self.admission.validate(Some(new), &attributes).await?;
+        let bytes = Entry::encode(new, scope.of);
+        let done = |entry| Ok(Attempt::Done(Written { entry, warnings, created: false }));
+        // Nothing changed, so nothing is written and the version stays.
+        if bytes == *current.bytes() {
+            return done(current.clone());
+        }
+        if cx.dry_run {
+            return done(self.entry(scope, name, &bytes, current.revision)?);
+        }
+        if super::delete::is_released(scope, new, old) {
+            self.remove_now(cx, name, current, new).await?;
+            return done(self.entry(scope, name, &bytes, current.revision)?);
+        }
+        match self.store.replace(current.revision, Put::new(scope.store_key(name), bytes.clone())).await {
+            Ok(revision) => {
+                self.caches.reached(revision).await;
+                done(self.entry(scope, name, &bytes, revision)?)
+            }
+            Err(SwapError::Conflict { .. }) if pinned => {
+                Err(ApiError::conflict(scope.resource, name, MODIFIED))
+            }
+            Err(SwapError::Conflict { at, .. }) => {
+                self.caches.reached(at).await;
+                Ok(Attempt::Again)
+            }
+            Err(SwapError::Store(error)) => Err(store_error(&error)),
+        }
+    }
+
+    /// Takes an object away that nothing holds any more. `last` is how it looked then.
     pub(super) async fn remove_now(
         &self,
-        scope: &Scope<'_>,
+        cx: &Context<'_>,
         name: &str,
         current: &Entry,
+        last: &Value,
     ) -> Result<Arc<Entry>, ApiError> {
+        let scope = cx.scope;
         match self.store.remove(scope.store_key(name).into(), current.revision).await {
             Ok(revision) => {
                 self.caches.reached(revision).await;
+                if let Some(after) = scope.strategy.after_delete(last, cx) {
+                    after.await;
+                }
                 Ok(Arc::new(current.at(revision)))
             }
             Err(SwapError::Conflict { .. }) => Err(ApiError::conflict(scope.resource, name, MODIFIED)),
             Err(SwapError::Store(error)) => Err(store_error(&error)),
         }
     }
-}
-
-/// A write that changes nothing but the times of owners is none.
-fn keep_times(old: &Value, new: &mut Value) {
-    let mut before = old.clone();
-    before.meta_mut().members().remove("resourceVersion");
-    apply::keep_times_of_unchanged(&before, new);
 }
 
 /// Whether the writer named the version it saw; refused if that is not the current one.
@@ -157,72 +188,92 @@ fn check_versions(scope: &Scope<'_>, name: &str, old: &Value, wanted: &Value) ->
         );
         return Err(ApiError::conflict(scope.resource, name, &why));
     }
-    if !seen.is_empty() && seen != "0" && seen != old.meta().resource_version() {
+    if seen.is_empty() || seen == "0" {
+        if scope.resource.needs_version {
+            let place = Path::Root.field("metadata");
+            let error = FieldError::invalid(
+                &place.field("resourceVersion"),
+                "0".into(),
+                "must be specified for an update",
+            );
+            return Err(ApiError::invalid(scope.kind, name, &FieldErrors(vec![error])));
+        }
+        return Ok(false);
+    }
+    if seen != old.meta().resource_version() {
         return Err(ApiError::conflict(scope.resource, name, MODIFIED));
     }
-    Ok(!seen.is_empty() && seen != "0")
+    Ok(true)
 }
 
-/// Carries over what a write cannot change, and counts generations.
-fn prepare(scope: &Scope<'_>, part: Part, old: &Value, mut wanted: Value) -> Result<Value, ApiError> {
-    let has_status = scope.resource.subresources.iter().any(|subresource| subresource.name == "status");
+/// The kind's part in an update; returns what the writer should know.
+fn shape_and_judge(new: &mut Value, old: &Value, cx: &Context<'_>) -> Result<Vec<String>, ApiError> {
+    let (scope, part) = (cx.scope, cx.part);
+    carry_over(scope, part, old, new)?;
+    scope.strategy.prepare_update(new, old, cx);
+    canonical::canonicalize(new, scope.of.node());
+    if scope.resource.has_generation && scope.strategy.counts_generation(new, old, part) {
+        new.meta_mut().set_generation(old.meta().generation() + 1);
+    }
+    let mut errors = meta::validate_update(new, old, scope);
+    let warnings = scope.strategy.judge(new, Some(old), cx, &mut errors)?;
+    if !errors.is_empty() {
+        return Err(ApiError::invalid(scope.kind, new.meta().name(), &FieldErrors(errors)));
+    }
+    // A write that changes nothing but the times of owners is none.
+    let mut before = old.clone();
+    before.meta_mut().members().remove("resourceVersion");
+    apply::keep_times_of_unchanged(&before, new);
+    Ok(warnings)
+}
+
+/// Carries over from the old object what this part of it does not own, and what no write changes.
+fn carry_over(scope: &Scope<'_>, part: Part, old: &Value, wanted: &mut Value) -> Result<(), ApiError> {
     let (Some(new), Some(before)) = (wanted.as_object_mut(), old.as_object()) else {
         return Err(ApiError::bad_request("the object is not an object"));
     };
-    let carry = |new: &mut coracle_api::Map, name: &str| match before.get(name) {
-        Some(value) => {
-            new.insert(name, value.clone());
-        }
-        None => {
-            new.remove(name);
-        }
-    };
     match part {
-        Part::Main if has_status => carry(new, "status"),
-        Part::Main => {}
+        Part::Main if scope.has_status() => carry(new, before, "status"),
         Part::Status => {
             let names: Vec<String> = before.keys().chain(new.keys()).map(str::to_string).collect();
             for name in names.iter().filter(|name| !matches!(name.as_str(), "status" | "metadata")) {
-                carry(new, name);
+                carry(new, before, name);
             }
         }
+        _ => {}
     }
     new.insert("apiVersion", scope.kind.api_version());
     new.insert("kind", scope.kind.name.clone());
     let metadata = new.object_mut("metadata");
-    let old_metadata = before.get("metadata").and_then(Value::as_object);
-    for name in [
-        "creationTimestamp",
-        "deletionGracePeriodSeconds",
-        "deletionTimestamp",
-        "generation",
-        "selfLink",
-        "uid",
-    ] {
-        match old_metadata.and_then(|old| old.get(name)) {
-            Some(value) => metadata.insert(name, value.clone()),
-            None => metadata.remove(name),
-        };
+    let empty = Map::new();
+    let old_metadata = before.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
+    for name in ["creationTimestamp", "generation", "selfLink"] {
+        carry(metadata, old_metadata, name);
+    }
+    // These are kept once they are there; setting them is judged as a change of metadata.
+    for name in ["deletionGracePeriodSeconds", "deletionTimestamp", "uid"] {
+        if old_metadata.contains_key(name) && (name == "deletionTimestamp" || !metadata.contains_key(name)) {
+            carry(metadata, old_metadata, name);
+        }
     }
     metadata.remove("resourceVersion");
-    canonical::canonicalize(&mut wanted, scope.of.node());
-    if scope.resource.has_generation && part == Part::Main && content_changed(old, &wanted) {
-        let generation = old.meta().generation() + 1;
-        wanted.meta_mut().set_generation(generation);
-    }
-    Ok(wanted)
+    Ok(())
+}
+
+fn carry(new: &mut Map, old: &Map, name: &str) {
+    match old.get(name) {
+        Some(value) => new.insert(name, value.clone()),
+        None => new.remove(name),
+    };
 }
 
 /// Whether anything but metadata and status differs.
-fn content_changed(old: &Value, new: &Value) -> bool {
-    let content = |value: &Value| {
-        let members = value.as_object().into_iter().flat_map(coracle_api::Map::iter);
-        members
-            .filter(|(name, _)| !matches!(*name, "metadata" | "status"))
-            .map(|(name, value)| (name.to_string(), value.clone()))
-            .collect::<Vec<_>>()
-    };
-    content(old) != content(new)
+pub(super) fn content_changed(old: &Value, new: &Value) -> bool {
+    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else { return true };
+    let content = |map: &Map| map.iter().filter(|(name, _)| !matches!(*name, "metadata" | "status")).count();
+    let same =
+        |(name, value): (&str, &Value)| matches!(name, "metadata" | "status") || new.get(name) == Some(value);
+    content(old) != content(new) || !old.iter().all(same)
 }
 
 pub(super) fn store_error(error: &StoreError) -> ApiError {

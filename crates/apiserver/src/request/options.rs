@@ -16,8 +16,6 @@ use crate::ApiError;
 pub struct WriteOptions {
     pub dry_run: bool,
     pub field_manager: String,
-    /// Of the request: it names the manager where the options do not.
-    pub user_agent: String,
     pub field_validation: FieldValidation,
     /// Apply: take fields that others own.
     pub force: Option<bool>,
@@ -102,7 +100,6 @@ impl WriteOptions {
         Ok(WriteOptions {
             dry_run: !dry_run.is_empty(),
             field_manager: manager.to_string(),
-            user_agent: String::new(),
             field_validation,
             force,
         })

@@ -12,6 +12,7 @@ use std::{fs, io};
 use base64::Engine;
 use certificates::{CertificateError, Certificates, Pair};
 use clap::Args;
+use coracle_apiserver::admission::Admission;
 use coracle_apiserver::cache::{Caches, FeedError};
 use coracle_apiserver::handler::Server as ApiServer;
 use coracle_apiserver::registry::Registry;
@@ -119,8 +120,13 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     let caches = Arc::new(Caches::new());
     let from = caches.fill(&*store).await?;
     let (stop, stopped) = watch::channel(false);
-    let registry =
-        Registry { store: store.clone(), caches: caches.clone(), now: clock::now, random: clock::random };
+    let registry = Registry {
+        store: store.clone(),
+        caches: caches.clone(),
+        admission: Admission::default(),
+        now: clock::now,
+        random: clock::random,
+    };
     let serving = Arc::new(Serving {
         server: Arc::new(ApiServer { registry, address: address.to_string() }),
         acceptor: serve::acceptor(identity(&server)?)?,

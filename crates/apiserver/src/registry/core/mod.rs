@@ -1,0 +1,3 @@
+//! Kinds of the core group.
+
+pub(super) mod namespace;

@@ -1,0 +1,124 @@
+//! A strategy without its type, as the road holds one.
+
+use coracle_api::names::Rule;
+use coracle_api::{Value, typed};
+use futures_util::future::BoxFuture;
+
+use super::{Context, Errors, Grace, Judged, Settle, Strategy};
+use crate::ApiError;
+use crate::registry::Part;
+
+/// [`Strategy`] over trees: views are made here.
+pub(in crate::registry) trait AnyStrategy: Send + Sync {
+    fn name_rule(&self) -> Rule;
+
+    fn begin<'a>(
+        &'a self,
+        new: &'a mut Value,
+        old: Option<&'a Value>,
+        cx: &'a Context<'a>,
+    ) -> Option<BoxFuture<'a, Result<Option<Settle>, ApiError>>>;
+
+    fn prepare_create(&self, new: &mut Value, cx: &Context<'_>);
+
+    fn prepare_update(&self, new: &mut Value, old: &Value, cx: &Context<'_>);
+
+    /// Judges an object, which is new where there is no old one; what is wrong goes into `errors`. Returns what the
+    /// writer should know; asked for by nobody where something is wrong.
+    fn judge(
+        &self,
+        new: &Value,
+        old: Option<&Value>,
+        cx: &Context<'_>,
+        errors: &mut Errors,
+    ) -> Result<Vec<String>, ApiError>;
+
+    fn counts_generation(&self, new: &Value, old: &Value, part: Part) -> bool;
+
+    fn grace(&self, object: &Value, asked: Option<i64>) -> Grace;
+
+    fn holds(&self, object: &Value) -> bool;
+
+    fn mark_deleted(&self, object: &mut Value);
+
+    fn check_delete(&self, object: &Value, cx: &Context<'_>) -> Result<(), ApiError>;
+
+    fn returns_deleted(&self) -> bool;
+
+    fn after_delete<'a>(&'a self, object: &'a Value, cx: &'a Context<'a>) -> Option<BoxFuture<'a, ()>>;
+}
+
+impl<S: Strategy> AnyStrategy for S {
+    fn name_rule(&self) -> Rule {
+        Strategy::name_rule(self)
+    }
+
+    fn begin<'a>(
+        &'a self,
+        new: &'a mut Value,
+        old: Option<&'a Value>,
+        cx: &'a Context<'a>,
+    ) -> Option<BoxFuture<'a, Result<Option<Settle>, ApiError>>> {
+        Strategy::begin(self, new, old, cx)
+    }
+
+    fn prepare_create(&self, new: &mut Value, cx: &Context<'_>) {
+        Strategy::prepare_create(self, new, cx);
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value, cx: &Context<'_>) {
+        Strategy::prepare_update(self, new, old, cx);
+    }
+
+    fn judge(
+        &self,
+        new: &Value,
+        old: Option<&Value>,
+        cx: &Context<'_>,
+        errors: &mut Errors,
+    ) -> Result<Vec<String>, ApiError> {
+        let new = judged::<S>(new)?;
+        let old = old.map(judged::<S>).transpose()?;
+        match &old {
+            None => self.validate(&new, cx, errors),
+            Some(old) => self.validate_update(&new, old, cx, errors),
+        }
+        if !errors.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(self.warnings(&new, old.as_ref(), cx))
+    }
+
+    fn counts_generation(&self, new: &Value, old: &Value, part: Part) -> bool {
+        Strategy::counts_generation(self, new, old, part)
+    }
+
+    fn grace(&self, object: &Value, asked: Option<i64>) -> Grace {
+        Strategy::grace(self, object, asked)
+    }
+
+    fn holds(&self, object: &Value) -> bool {
+        Strategy::holds(self, object)
+    }
+
+    fn mark_deleted(&self, object: &mut Value) {
+        Strategy::mark_deleted(self, object);
+    }
+
+    fn check_delete(&self, object: &Value, cx: &Context<'_>) -> Result<(), ApiError> {
+        Strategy::check_delete(self, object, cx)
+    }
+
+    fn returns_deleted(&self) -> bool {
+        Strategy::returns_deleted(self)
+    }
+
+    fn after_delete<'a>(&'a self, object: &'a Value, cx: &'a Context<'a>) -> Option<BoxFuture<'a, ()>> {
+        Strategy::after_delete(self, object, cx)
+    }
+}
+
+fn judged<S: Strategy>(tree: &Value) -> Result<Judged<'_, S::Object>, ApiError> {
+    let view = typed::from_tree(tree).map_err(|error| ApiError::internal(error.to_string()))?;
+    Ok(Judged { view, tree })
+}

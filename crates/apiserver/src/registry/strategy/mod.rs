@@ -1,0 +1,166 @@
+//! What one kind does differently: its strategy.
+//!
+//! The road of a write is the same for every kind; where behaviour is the kind's own, the road asks the kind's
+//! [`Strategy`]. On a create: `begin` reserves what lives outside the object (a Service's addresses), `prepare_create`
+//! shapes the tree, `validate` judges it, `warnings` says what the client should know. On an update the same, with the
+//! old object beside the new. Trees are changed, typed views are judged: a view is decoded once, after the shaping, and
+//! whoever must tell absent from zero looks at the tree beside it.
+//!
+//! A kind has its strategy in `registry/<group>/<kind>.rs` and its line in [`of`]. Kinds without one take the road
+//! alone.
+
+mod erased;
+mod generic;
+
+pub(super) use erased::AnyStrategy;
+
+use coracle_api::catalog::Resource;
+use coracle_api::field_error::FieldError;
+use coracle_api::names::{self, Rule};
+use coracle_api::time::Timestamp;
+use coracle_api::{Path, Value};
+use futures_util::future::BoxFuture;
+use serde::de::DeserializeOwned;
+
+use super::{Part, Registry, Scope};
+use crate::ApiError;
+
+/// What a strategy may look at besides the objects.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    pub registry: &'a Registry,
+    pub scope: &'a Scope<'a>,
+    pub part: Part,
+    pub dry_run: bool,
+    pub now: Timestamp,
+}
+
+/// An object as a strategy judges it.
+pub struct Judged<'a, T> {
+    /// The typed view; `Deref` leads here.
+    pub view: T,
+    /// What the view was made from. It knows whether a field was absent.
+    pub tree: &'a Value,
+}
+
+impl<T> std::ops::Deref for Judged<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.view
+    }
+}
+
+/// Runs when the fate of a write is known: `true`, it happened. Gives back what was reserved, or lets go of what the
+/// old object held.
+pub type Settle = Box<dyn FnOnce(bool) -> BoxFuture<'static, ()> + Send>;
+
+/// Where errors are gathered.
+pub type Errors = Vec<FieldError>;
+
+/// How a delete of one object goes about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grace {
+    /// The object goes at once, or when its finalizers are gone.
+    None,
+    /// The object stays for so many seconds, for somebody to end what it stands for.
+    Seconds(i64),
+}
+
+/// What a kind adds to the road of a write.
+#[expect(unused_variables, reason = "the names of parameters document what most kinds need not look at")]
+pub trait Strategy: Send + Sync + 'static {
+    /// The view that it judges by.
+    type Object: DeserializeOwned + Send;
+
+    /// The rule of its names.
+    fn name_rule(&self) -> Rule {
+        names::path_segment_name
+    }
+
+    /// Reserves what lives outside the object, before it is shaped and judged. `old` is there on an update.
+    fn begin<'a>(
+        &'a self,
+        new: &'a mut Value,
+        old: Option<&'a Value>,
+        cx: &'a Context<'a>,
+    ) -> Option<BoxFuture<'a, Result<Option<Settle>, ApiError>>> {
+        None
+    }
+
+    /// Shapes a new object: fields that clients may not set, fields that follow from others. The status of a kind that
+    /// has the subresource is gone already.
+    fn prepare_create(&self, new: &mut Value, cx: &Context<'_>) {}
+
+    /// Shapes a changed object. What the part does not own has been carried over from the old one already, for
+    /// [`Part::Main`] and [`Part::Status`]; other parts are the kind's own, and `new` is as the client sent it.
+    fn prepare_update(&self, new: &mut Value, old: &Value, cx: &Context<'_>) {}
+
+    /// Judges a new object, metadata aside.
+    fn validate(&self, new: &Judged<'_, Self::Object>, cx: &Context<'_>, errors: &mut Errors) {}
+
+    /// Judges a changed object, metadata aside.
+    fn validate_update(
+        &self,
+        new: &Judged<'_, Self::Object>,
+        old: &Judged<'_, Self::Object>,
+        cx: &Context<'_>,
+        errors: &mut Errors,
+    ) {
+    }
+
+    /// What the writer should know though nothing is wrong.
+    fn warnings(
+        &self,
+        new: &Judged<'_, Self::Object>,
+        old: Option<&Judged<'_, Self::Object>>,
+        cx: &Context<'_>,
+    ) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Whether a write counts as a change of what is wanted, so that `generation` goes up. Asked for kinds that count
+    /// generations, after the shaping.
+    fn counts_generation(&self, new: &Value, old: &Value, part: Part) -> bool {
+        part == Part::Main && super::update::content_changed(old, new)
+    }
+
+    /// How long a deleted object lingers. `asked` is what the client wants.
+    fn grace(&self, object: &Value, asked: Option<i64>) -> Grace {
+        Grace::None
+    }
+
+    /// Whether something besides `metadata.finalizers` keeps a deleted object.
+    fn holds(&self, object: &Value) -> bool {
+        false
+    }
+
+    /// Shows on an object that it has been marked as deleted.
+    fn mark_deleted(&self, object: &mut Value) {}
+
+    /// Whether a delete may happen now.
+    fn check_delete(&self, object: &Value, cx: &Context<'_>) -> Result<(), ApiError> {
+        Ok(())
+    }
+
+    /// Whether a delete answers with the object as it was, rather than with a Status.
+    fn returns_deleted(&self) -> bool {
+        false
+    }
+
+    /// Lets go of what a deleted object held.
+    fn after_delete<'a>(&'a self, object: &'a Value, cx: &'a Context<'a>) -> Option<BoxFuture<'a, ()>> {
+        None
+    }
+}
+
+/// The strategy of a resource.
+pub(super) fn of(resource: &Resource) -> &'static dyn AnyStrategy {
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        ("", "namespaces") => &super::core::namespace::Namespaces,
+        _ => &generic::Generic,
+    }
+}
+
+/// Where a field of the spec is; most errors are below it.
+pub const SPEC: Path<'static> = Path::Field(&Path::Root, "spec");
