@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 needs=(
     cc=build-essential # links; ring (TLS) compiles C
     etcd=etcd-server # store: the engine's peer, in the release without trustworthy progress (3.4)
+    python3=python3 # plays the recorded answers
     etcdctl=etcd-client # store: the command line that the etcd face must satisfy
     go=golang-go # builds the etcd and the kubectl below
 )

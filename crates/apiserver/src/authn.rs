@@ -37,6 +37,13 @@ impl Caller {
     }
 }
 
+impl User {
+    /// Whoever shows nothing.
+    pub fn anonymous() -> User {
+        User { name: "system:anonymous".to_string(), groups: vec!["system:unauthenticated".to_string()] }
+    }
+}
+
 /// Judges client certificates: the common name is the user, the organizations are the groups.
 pub struct Certificates {
     verifier: Arc<dyn ClientCertVerifier>,

@@ -346,7 +346,7 @@ fn version() -> Value {
         ("emulationMinor", "36"),
         ("minCompatibilityMajor", "1"),
         ("minCompatibilityMinor", "35"),
-        ("gitVersion", concat!("v1.36.4+coracle", env!("CARGO_PKG_VERSION"))),
+        ("gitVersion", crate::VERSION),
         ("gitCommit", ""),
         ("gitTreeState", "clean"),
         ("buildDate", "1970-01-01T00:00:00Z"),

@@ -19,7 +19,12 @@ pub mod discovery;
 pub mod handler;
 pub mod registry;
 pub mod request;
+pub mod run;
 pub mod serve;
 pub mod status;
 
+pub use run::{Config, RunError, World, run};
 pub use status::ApiError;
+
+/// The release of Kubernetes that this server is, and which Coracle it belongs to.
+pub const VERSION: &str = concat!("v1.36.4+coracle", env!("CARGO_PKG_VERSION"));

@@ -3,9 +3,14 @@
 //! `main` reads the command line and hands over to one module per command; nothing else in the workspace decides when
 //! the process ends.
 
+mod certificates;
 mod decode;
+mod flags;
+mod kube_apiserver;
+mod process;
 mod server;
 mod store;
+mod world;
 
 use std::process::ExitCode;
 
@@ -23,6 +28,9 @@ struct CommandLine {
 enum Command {
     /// Show a Kubernetes object in another form
     Decode(decode::Decode),
+    /// Run the API server alone, with upstream's flags
+    #[command(disable_help_flag = true)]
+    KubeApiserver(kube_apiserver::KubeApiserver),
     /// Run a cluster in one process
     Server(server::Server),
     /// Back up, restore and check the embedded store
@@ -32,6 +40,7 @@ enum Command {
 fn main() -> ExitCode {
     match CommandLine::parse().command {
         Command::Decode(command) => exit_code(decode::run(&command)),
+        Command::KubeApiserver(command) => exit_code(kube_apiserver::run(&command)),
         Command::Server(command) => exit_code(server::run(&command)),
         Command::Store(command) => exit_code(store::run(&command)),
     }

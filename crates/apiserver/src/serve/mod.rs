@@ -10,7 +10,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Request;
+use coracle_api::time::Timestamp;
+use http::{HeaderMap, Request};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -46,8 +47,10 @@ pub struct Serving {
     pub acceptor: TlsAcceptor,
     /// Absent: nobody is known by a certificate.
     pub certificates: Option<Certificates>,
-    /// Seconds since 1970.
-    pub now: fn() -> u64,
+    /// Whether those who say nothing of themselves are let in, as nobody.
+    pub anonymous: bool,
+    /// The wall clock.
+    pub now: fn() -> Timestamp,
 }
 
 /// Binds the address; the port may be 0.
@@ -104,7 +107,7 @@ async fn connection(
     let service = service_fn(move |request: Request<Incoming>| {
         let (serving, chain) = (serving.clone(), chain.clone());
         async move {
-            let user = user(&serving, &chain);
+            let user = user(&serving, &chain, request.headers());
             Ok::<_, std::convert::Infallible>(serving.server.handle(request, user).await)
         }
     });
@@ -126,10 +129,13 @@ async fn connection(
 }
 
 /// The user of a connection.
-fn user(serving: &Serving, chain: &[CertificateDer<'static>]) -> Result<User, ApiError> {
-    let now = UnixTime::since_unix_epoch(Duration::from_secs((serving.now)()));
+fn user(serving: &Serving, chain: &[CertificateDer<'static>], headers: &HeaderMap) -> Result<User, ApiError> {
+    let now = UnixTime::since_unix_epoch(Duration::from_secs(
+        u64::try_from((serving.now)().unix_seconds()).unwrap_or_default(),
+    ));
     match &serving.certificates {
         Some(certificates) if !chain.is_empty() => certificates.user(chain, now),
+        _ if serving.anonymous && !headers.contains_key(http::header::AUTHORIZATION) => Ok(User::anonymous()),
         _ => Err(ApiError::unauthorized()),
     }
 }

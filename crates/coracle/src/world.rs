@@ -3,17 +3,17 @@
 use std::hash::{BuildHasher, RandomState};
 
 use coracle_api::time::Timestamp;
+use coracle_apiserver::World;
+
+/// What a component takes from the machine.
+pub(crate) const WORLD: World = World { now, random };
 
 #[expect(clippy::disallowed_methods, reason = "this is where the wall clock is handed in from")]
-pub(crate) fn now() -> Timestamp {
+fn now() -> Timestamp {
     Timestamp::from(std::time::SystemTime::now())
 }
 
-pub(crate) fn unix_seconds() -> u64 {
-    u64::try_from(now().unix_seconds()).unwrap_or_default()
-}
-
 /// 64 random bits: the standard library seeds each state from the operating system.
-pub(crate) fn random() -> u64 {
+fn random() -> u64 {
     RandomState::new().hash_one(0u8)
 }

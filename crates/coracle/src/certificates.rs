@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use coracle_apiserver::run::CertificateFiles;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose, SanType,
@@ -34,6 +35,14 @@ pub(crate) struct Pair {
 impl Certificates {
     pub(crate) fn new(data_dir: &Path) -> Certificates {
         Certificates { folder: data_dir.join("pki") }
+    }
+
+    /// Where one of them is.
+    pub(crate) fn files(&self, name: &str) -> CertificateFiles {
+        CertificateFiles {
+            certificate: self.folder.join(format!("{name}.crt")),
+            key: self.folder.join(format!("{name}.key")),
+        }
     }
 
     /// The authority, made on the first start.
@@ -93,8 +102,7 @@ impl Certificates {
     }
 
     fn load(&self, name: &str) -> Result<Option<Pair>, CertificateError> {
-        let (certificate, key) =
-            (self.folder.join(format!("{name}.crt")), self.folder.join(format!("{name}.key")));
+        let CertificateFiles { certificate, key } = self.files(name);
         if !certificate.exists() && !key.exists() {
             return Ok(None);
         }
@@ -104,8 +112,9 @@ impl Certificates {
     }
 
     fn keep(&self, name: &str, pair: Pair) -> Result<Pair, CertificateError> {
-        write_private(&self.folder.join(format!("{name}.crt")), &pair.certificate)?;
-        write_private(&self.folder.join(format!("{name}.key")), &pair.key)?;
+        let files = self.files(name);
+        write_private(&files.certificate, &pair.certificate)?;
+        write_private(&files.key, &pair.key)?;
         Ok(pair)
     }
 }

@@ -1,0 +1,60 @@
+//! `coracle kube-apiserver`: the API server alone, with upstream's flags, on the embedded store.
+
+mod flags;
+mod options;
+
+use std::io;
+use std::net::SocketAddr;
+
+use clap::Args;
+use coracle_apiserver::{RunError, serve};
+
+use crate::flags::{self as command_line, Asked, Mistakes};
+use crate::process::{self, ProcessError};
+use crate::world::WORLD;
+use options::Options;
+
+/// Runs the API server alone.
+#[derive(Args)]
+pub(crate) struct KubeApiserver {
+    /// Upstream's flags; `--help` lists them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAGS")]
+    arguments: Vec<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ServerError {
+    #[error(transparent)]
+    CommandLine(#[from] Mistakes),
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    #[error("{address}: cannot be listened on: {error}")]
+    Bind { address: SocketAddr, error: io::Error },
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+#[expect(clippy::print_stdout, reason = "help and version are what the command was asked for")]
+pub(crate) fn run(command: &KubeApiserver) -> Result<(), ServerError> {
+    let mut options = Options::default();
+    match command_line::parse(&flags::TABLE, &command.arguments, &mut options)? {
+        Asked::Help => print!("{}", command_line::help(&flags::TABLE)),
+        Asked::Version => println!("Kubernetes {}", coracle_apiserver::VERSION),
+        Asked::Run => process::block_on(serve(&options))??,
+    }
+    Ok(())
+}
+
+async fn serve(options: &Options) -> Result<(), ServerError> {
+    let settings = options.complete()?;
+    let store = process::open_store(&settings.data_dir)?;
+    let address = settings.listen;
+    let listener = serve::bind(address).await.map_err(|error| ServerError::Bind { address, error })?;
+    let ready = || process::announce(&format!("kube-apiserver is ready at https://{address}\n"));
+    let result = process::until_signalled(|stop| {
+        coracle_apiserver::run(&settings.config, listener, store.clone(), WORLD, stop, ready)
+    })
+    .await;
+    store.close();
+    Ok(result??)
+}

@@ -1,0 +1,74 @@
+//! A component as a process: its runtime, its data directory, the signals that end it, the line that says it is ready.
+
+use std::future::Future;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fs, process};
+
+use coracle_store::embedded::files::RealFiles;
+use coracle_store::embedded::{Config, Embedded, OpenError, SystemClock};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+/// Why a process cannot begin its work.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ProcessError {
+    #[error("cannot wait for signals: {0}")]
+    Signals(io::Error),
+    #[error("the runtime cannot be started: {0}")]
+    Runtime(io::Error),
+    #[error("{}: cannot be used as the data directory: {error}", folder.display())]
+    DataDir { folder: PathBuf, error: io::Error },
+    #[error(transparent)]
+    Open(#[from] OpenError),
+}
+
+/// Runs `work` on a runtime of its own.
+pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, ProcessError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    Ok(runtime.map_err(ProcessError::Runtime)?.block_on(work))
+}
+
+/// Runs what `begin` makes. It is told to stop by the first SIGTERM or SIGINT; the second ends the process at once.
+pub(crate) async fn until_signalled<W: Future>(
+    begin: impl FnOnce(watch::Receiver<bool>) -> W,
+) -> Result<W::Output, ProcessError> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(ProcessError::Signals)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(ProcessError::Signals)?;
+    let (stop, stopped) = watch::channel(false);
+    let work = begin(stopped);
+    let signals = async {
+        either(&mut terminate, &mut interrupt).await;
+        stop.send_replace(true);
+        either(&mut terminate, &mut interrupt).await;
+        process::exit(1)
+    };
+    tokio::select! {
+        biased;
+        result = work => Ok(result),
+        never = signals => never,
+    }
+}
+
+async fn either(one: &mut Signal, other: &mut Signal) {
+    tokio::select! {
+        _ = one.recv() => {}
+        _ = other.recv() => {}
+    }
+}
+
+/// The embedded store of a data directory, which is made if it is not there.
+pub(crate) fn open_store(folder: &Path) -> Result<Arc<Embedded>, ProcessError> {
+    let fail = |error| ProcessError::DataDir { folder: folder.to_path_buf(), error };
+    fs::create_dir_all(folder).map_err(fail)?;
+    let files = RealFiles::new(crate::store::folder(folder)).map_err(fail)?;
+    Ok(Arc::new(Embedded::open(Config::default(), Arc::new(files), Arc::new(SystemClock::default()))?))
+}
+
+/// Says that it is ready. Whoever waited for that may have gone by the second line, which ends nothing.
+pub(crate) fn announce(lines: &str) {
+    if let Err(error) = io::stdout().lock().write_all(lines.as_bytes()) {
+        tracing::debug!(%error, "nobody reads standard output");
+    }
+}

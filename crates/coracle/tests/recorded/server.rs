@@ -1,0 +1,105 @@
+//! `coracle kube-apiserver` as the recorded answers want it: alone, with an empty store and certificates made for it.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose, SanType,
+};
+use tempfile::TempDir;
+
+/// A server on a free port; ended when dropped.
+pub(super) struct Server {
+    folder: TempDir,
+    child: Child,
+    port: u16,
+}
+
+/// Another process may take the port that was free a moment ago.
+const ATTEMPTS: usize = 5;
+
+impl Server {
+    pub(super) fn start() -> Server {
+        let folder = tempfile::tempdir().unwrap();
+        certificates(folder.path());
+        for _ in 0..ATTEMPTS {
+            let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+            let mut child = spawn(folder.path(), port);
+            let mut line = String::new();
+            BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            if line.starts_with("kube-apiserver is ready at ") {
+                return Server { folder, child, port };
+            }
+            child.wait().unwrap();
+        }
+        panic!("the server did not start");
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("https://127.0.0.1:{}", self.port)
+    }
+
+    pub(super) fn file(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
+            self.child.kill().unwrap();
+            self.child.wait().unwrap();
+        }
+    }
+}
+
+/// The options of `tests/golden/README.md`, as far as there is something behind them.
+fn spawn(folder: &Path, port: u16) -> Child {
+    let file = |name: &str| folder.join(name).display().to_string();
+    Command::new(env!("CARGO_BIN_EXE_coracle"))
+        .arg("kube-apiserver")
+        .args(["--bind-address=127.0.0.1", &format!("--secure-port={port}")])
+        .args(["--authorization-mode=AlwaysAllow"])
+        .arg(format!("--data-dir={}", file("data")))
+        .arg(format!("--client-ca-file={}", file("ca.crt")))
+        .arg(format!("--tls-cert-file={}", file("server.crt")))
+        .arg(format!("--tls-private-key-file={}", file("server.key")))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// An authority, a server and an administrator.
+fn certificates(folder: &Path) {
+    let write = |name: &str, text: String| fs::write(folder.join(name), text).unwrap();
+    let mut authority = named("authority", None);
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    let key = KeyPair::generate().unwrap();
+    write("ca.crt", authority.self_signed(&key).unwrap().pem());
+    let issuer = Issuer::new(authority, key);
+    let mut server = named("kube-apiserver", None);
+    server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    server.subject_alt_names.push(SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+    let mut admin = named("admin", Some("system:masters"));
+    admin.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    for (name, params) in [("server", server), ("admin", admin)] {
+        let key = KeyPair::generate().unwrap();
+        write(&format!("{name}.crt"), params.signed_by(&key, &issuer).unwrap().pem());
+        write(&format!("{name}.key"), key.serialize_pem());
+    }
+}
+
+fn named(common_name: &str, organization: Option<&str>) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, common_name);
+    if let Some(organization) = organization {
+        params.distinguished_name.push(DnType::OrganizationName, organization);
+    }
+    params
+}

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Plays the recorded answers (tests/golden, tests/corpus) against this checkout's kube-apiserver.
+#   scripts/owed.sh                           compare with the lists of what is owed, as `make test` does
+#   scripts/owed.sh golden|corpus [TEXT]      only these; only FILE:CASE with TEXT, every difference shown
+#   scripts/owed.sh --rewrite [golden|corpus [TEXT]]   write the lists anew (with TEXT: only those cases)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if [ "${1:-}" = --rewrite ]; then
+    export CORACLE_OWED=rewrite
+    shift
+fi
+tests=(--test golden --test corpus)
+[ $# -lt 1 ] || tests=(--test "$1")
+[ $# -lt 2 ] || export CORACLE_ONLY="$2"
+cargo test --quiet --locked -p coracle "${tests[@]}" --no-fail-fast -- --nocapture
