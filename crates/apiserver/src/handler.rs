@@ -215,7 +215,8 @@ async fn next_chunk(events: &mut WatchStream, ends: tokio::time::Instant) -> Opt
             let next = pin!(events.next());
             tokio::select! {
                 biased;
-                chunk = next => return Some(chunk),
+                // Whoever is overtaken finds the stream ended and watches anew from what it has seen.
+                chunk = next => return chunk.ok(),
                 () = tokio::time::sleep_until(ends) => return None,
                 () = tokio::time::sleep_until(bookmark_at) => {}
             }

@@ -4,8 +4,10 @@
 //! the revision is known only after they are written. `hole` is where it belongs; readers write the bytes before it,
 //! the revision, and the bytes behind it.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use coracle_api::catalog::{Compared, Resource, Struct};
+use coracle_api::catalog::{Compared, Page, Resource, Struct};
 use coracle_api::codec::{any, canonical, json};
 use coracle_api::selector::{FieldSelector, LabelSelector, Lookup};
 use coracle_api::{Text, Value};
@@ -19,6 +21,12 @@ pub struct Entry {
     pub revision: Revision,
     bytes: Bytes,
     hole: usize,
+    facts: Arc<Facts>,
+}
+
+/// What selectors look at; the same at every revision that has the same bytes.
+#[derive(Debug)]
+struct Facts {
     labels: Box<[(Text, Text)]>,
     /// Values of the resource's selectable fields, in their order.
     fields: Box<[Text]>,
@@ -41,6 +49,13 @@ impl Entry {
         Bytes::copy_from_slice(&out)
     }
 
+    /// A version of an object whose tree is at hand, in canonical form.
+    pub fn new(key: &str, value: &Value, page: &Page, resource: &Resource, revision: Revision) -> Entry {
+        let kind = page.kind(&resource.group, &resource.version, &resource.kind);
+        let of = page.root(kind.expect("the kind of a resource is in the catalogue"));
+        Entry::of(key, value, Entry::encode(value, of), revision, resource)
+    }
+
     /// A version that the store holds. Bytes in another form than ours (an adopted etcd) are brought into it.
     pub fn stored(
         key: &str,
@@ -58,7 +73,13 @@ impl Entry {
         Ok(Entry::of(key, &value, bytes, revision, resource))
     }
 
-    fn of(key: &str, value: &Value, bytes: Bytes, revision: Revision, resource: &Resource) -> Entry {
+    pub(crate) fn of(
+        key: &str,
+        value: &Value,
+        bytes: Bytes,
+        revision: Revision,
+        resource: &Resource,
+    ) -> Entry {
         let labels = value.meta().labels().map(|map| {
             map.iter()
                 .filter_map(|(name, value)| Some((Text::new(name), Text::new(value.as_str()?))))
@@ -70,14 +91,8 @@ impl Entry {
             Compared::With(other) => field_text(value, other),
         });
         let hole = hole(&bytes, value.meta().uid());
-        Entry {
-            key: Text::new(key),
-            revision,
-            hole,
-            bytes,
-            labels: labels.unwrap_or_default(),
-            fields: fields.collect(),
-        }
+        let facts = Facts { labels: labels.unwrap_or_default(), fields: fields.collect() };
+        Entry { key: Text::new(key), revision, hole, bytes, facts: Arc::new(facts) }
     }
 
     /// The same object at another revision: what a delete shows last.
@@ -87,8 +102,7 @@ impl Entry {
             revision,
             bytes: self.bytes.clone(),
             hole: self.hole,
-            labels: self.labels.clone(),
-            fields: self.fields.clone(),
+            facts: self.facts.clone(),
         }
     }
 
@@ -119,6 +133,11 @@ impl Entry {
             && (fields.is_everything() || fields.matches(&Fields { entry: self, resource }))
     }
 
+    /// The value of a selectable field, by its place among them.
+    pub fn field(&self, place: usize) -> &str {
+        self.facts.fields.get(place).map_or("", Text::as_str)
+    }
+
     pub fn namespace(&self) -> &str {
         self.key.split_once('/').map_or("", |(namespace, _)| namespace)
     }
@@ -126,7 +145,7 @@ impl Entry {
 
 impl Lookup for Entry {
     fn lookup(&self, key: &str) -> Option<&str> {
-        self.labels.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+        self.facts.labels.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 }
 
@@ -139,7 +158,7 @@ struct Fields<'a> {
 impl Lookup for Fields<'_> {
     fn lookup(&self, name: &str) -> Option<&str> {
         let place = self.resource.selectable.iter().position(|field| field.name == name)?;
-        self.entry.fields.get(place).map(Text::as_str)
+        self.entry.facts.fields.get(place).map(Text::as_str)
     }
 }
 

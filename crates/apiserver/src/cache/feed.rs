@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use coracle_api::Text;
 use coracle_api::catalog::BUILTIN;
 use coracle_store::{
-    EventKind, KeyRange, RangeRequest, Revision, Store, StoreError, WatchItem, WatchRequest,
+    EventKind, KeyRange, KeyValue, RangeRequest, Revision, Store, StoreError, WatchItem, WatchRequest,
 };
 use imbl::OrdMap;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tracing::{error, warn};
 
-use super::{Cache, Entry};
+use super::promises::Promises;
+use super::{Applied, BadEntry, Bell, Cache, Entry};
 
 /// Where objects are in the store.
 const ROOT: &str = "/registry/";
@@ -24,10 +27,14 @@ const RETRY: Duration = Duration::from_millis(200);
 /// How often the feed forgets what has left the store's window.
 const FORGET_EVERY: usize = 1000;
 
+/// Watchers are told at once, unless they were told less than this ago: then together with what else comes meanwhile.
+const TELL_EVERY: Duration = Duration::from_millis(4);
+
 /// Every cache, and how far they have come.
 pub struct Caches {
     by_prefix: BTreeMap<Text, Arc<Cache>>,
     applied: watch::Sender<Revision>,
+    promises: Promises,
 }
 
 /// Why the caches cannot be filled.
@@ -46,7 +53,7 @@ impl Caches {
                 by_prefix.insert(storage.prefix.clone(), Arc::new(Cache::new(&BUILTIN, resource)));
             }
         }
-        Caches { by_prefix, applied: watch::Sender::new(Revision::ZERO) }
+        Caches { by_prefix, applied: watch::Sender::new(Revision::ZERO), promises: Promises::default() }
     }
 
     pub fn get(&self, prefix: &str) -> Option<&Arc<Cache>> {
@@ -97,9 +104,16 @@ impl Caches {
         Ok(at)
     }
 
+    /// Leaves what the cache will need of an object that is about to be written, until the promise is dropped.
+    pub fn promise<'a>(&'a self, key: &'a Bytes, entry: &'a Arc<Entry>) -> Promise<'a> {
+        self.promises.make(key, entry);
+        Promise { promises: &self.promises, key, entry }
+    }
+
     /// Follows the store for ever; ends only with an error that fill must mend (history lost).
     pub async fn follow(&self, store: &dyn Store, mut at: Revision) -> FeedError {
         let mut since_forgetting = 0;
+        let mut bells = Bells::default();
         loop {
             let request = WatchRequest::new(KeyRange::prefix(ROOT.as_bytes().to_vec())).from(at.next());
             let mut changes = match store.watch(request).await {
@@ -112,14 +126,21 @@ impl Caches {
                 }
             };
             loop {
-                match changes.next().await {
+                let item = tokio::select! {
+                    biased;
+                    () = bells.due() => {
+                        bells.ring();
+                        continue;
+                    }
+                    item = changes.next() => item,
+                };
+                match item {
                     Ok(WatchItem::Events(events)) => {
-                        for event in &events {
-                            self.apply(event);
-                            at = at.max(event.kv.mod_revision);
-                        }
+                        self.apply(&events, &mut bells);
+                        at = at.max(events.last().map_or(at, |event| event.kv.mod_revision));
                         self.applied.send_replace(at);
                         since_forgetting += events.len();
+                        bells.ring_if_idle();
                     }
                     Ok(WatchItem::Progress(revision)) => {
                         at = at.max(revision);
@@ -139,22 +160,37 @@ impl Caches {
         }
     }
 
-    fn apply(&self, event: &coracle_store::Event) {
-        let Some((cache, key)) = self.place(&event.kv.key) else { return };
-        let revision = event.kv.mod_revision;
-        let new = match event.kind {
-            EventKind::Delete => None,
-            EventKind::Put => {
-                match Entry::stored(key, &event.kv.value, revision, cache.resource, cache.root()) {
+    fn apply(&self, events: &[coracle_store::Event], bells: &mut Bells) {
+        let mut by_cache: Vec<(&Arc<Cache>, Vec<Applied<'_>>)> = Vec::new();
+        for event in events {
+            let Some((cache, key)) = self.place(&event.kv.key) else { continue };
+            let revision = event.kv.mod_revision;
+            let new = match event.kind {
+                EventKind::Delete => None,
+                EventKind::Put => match self.entry(cache, key, &event.kv) {
                     Ok(entry) => Some(entry),
                     Err(bad) => {
                         error!(%bad, "a stored object cannot be read and is left out");
-                        return;
+                        continue;
                     }
-                }
+                },
+            };
+            let change = Applied { key, new, revision };
+            match by_cache.iter_mut().find(|(known, _)| Arc::ptr_eq(known, cache)) {
+                Some((_, changes)) => changes.push(change),
+                None => by_cache.push((cache, vec![change])),
             }
-        };
-        cache.apply(key, new, revision);
+        }
+        for (cache, changes) in by_cache {
+            cache.apply(changes, |bell| bells.armed.push(bell.clone()));
+        }
+    }
+
+    fn entry(&self, cache: &Cache, key: &str, kv: &KeyValue) -> Result<Entry, BadEntry> {
+        match self.promises.find(&kv.key, &kv.value) {
+            Some(promised) => Ok(promised.at(kv.mod_revision)),
+            None => Entry::stored(key, &kv.value, kv.mod_revision, cache.resource, cache.root()),
+        }
     }
 
     async fn forget(&self, store: &dyn Store) {
@@ -175,5 +211,46 @@ impl Caches {
 impl Default for Caches {
     fn default() -> Caches {
         Caches::new()
+    }
+}
+
+/// An entry on its way; dropped when its write has been answered.
+pub struct Promise<'a> {
+    promises: &'a Promises,
+    key: &'a Bytes,
+    entry: &'a Arc<Entry>,
+}
+
+impl Drop for Promise<'_> {
+    fn drop(&mut self) {
+        self.promises.withdraw(self.key, self.entry);
+    }
+}
+
+/// Bells that are to be rung.
+#[derive(Default)]
+struct Bells {
+    armed: Vec<Arc<Bell>>,
+    last: Option<Instant>,
+}
+
+impl Bells {
+    /// Resolves when those that wait are to be rung; never, if there are none.
+    async fn due(&self) {
+        match self.last.filter(|_| !self.armed.is_empty()) {
+            Some(last) => tokio::time::sleep_until(last + TELL_EVERY).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn ring_if_idle(&mut self) {
+        if self.last.is_none_or(|last| last.elapsed() >= TELL_EVERY) {
+            self.ring();
+        }
+    }
+
+    fn ring(&mut self) {
+        self.armed.drain(..).for_each(|bell| bell.ring());
+        self.last = Some(Instant::now());
     }
 }

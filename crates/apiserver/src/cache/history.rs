@@ -1,15 +1,25 @@
-//! What happened to a resource, in order: a chain of segments that one writer appends to and every watcher reads.
+//! What happened, in order: a chain of segments that one writer appends to and every watcher reads.
 //!
-//! A watcher holds a cursor into the chain. Nobody waits for a slow one: segments live as long as somebody points at them
-//! or at one before them, and the cache forgets the oldest when they have left the window.
+//! A watcher holds a cursor into the chain. Nobody waits for a slow one: whoever is overtaken by the window finds the
+//! chain cut behind its segment and has to start anew, so that a reader that has stopped holds one segment and no more.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
+use arc_swap::ArcSwapOption;
 use coracle_store::Revision;
 
 use super::Entry;
 
 const SEGMENT: usize = 64;
+
+/// A window holds at most so many events …
+const MAX_EVENTS: usize = 1600 * SEGMENT;
+
+/// … and, beyond the first few, at most so many bytes of objects.
+const MAX_BYTES: usize = 64 * 1024 * 1024;
+const FEW_EVENTS: usize = 1_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -19,7 +29,7 @@ pub enum Change {
 }
 
 /// One change of one object.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Event {
     pub change: Change,
     pub revision: Revision,
@@ -29,25 +39,45 @@ pub struct Event {
 }
 
 struct Segment {
-    events: [OnceLock<Event>; SEGMENT],
-    next: OnceLock<Arc<Segment>>,
+    events: [OnceLock<Arc<Event>>; SEGMENT],
+    next: ArcSwapOption<Segment>,
+    /// The window has passed: what comes next can no longer be read from here.
+    cut: AtomicBool,
 }
 
 impl Segment {
     fn new() -> Arc<Segment> {
-        Arc::new(Segment { events: [const { OnceLock::new() }; SEGMENT], next: OnceLock::new() })
+        Arc::new(Segment {
+            events: [const { OnceLock::new() }; SEGMENT],
+            next: ArcSwapOption::empty(),
+            cut: AtomicBool::new(false),
+        })
+    }
+
+    /// Lets go of what comes next: whoever still reads here has been overtaken.
+    fn cut(&self) {
+        self.cut.store(true, Ordering::Release);
+        self.next.store(None);
+    }
+
+    fn last_revision(&self) -> Option<Revision> {
+        self.events[SEGMENT - 1].get().map(|event| event.revision)
     }
 }
 
 impl Drop for Segment {
     /// A long chain ends in a loop, not in a recursion as deep as it is long.
     fn drop(&mut self) {
-        let mut next = self.next.take();
+        let mut next = self.next.swap(None);
         while let Some(segment) = next {
-            next = Arc::into_inner(segment).and_then(|mut segment| segment.next.take());
+            next = Arc::into_inner(segment).and_then(|segment| segment.next.swap(None));
         }
     }
 }
+
+/// The reader has been overtaken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overtaken;
 
 /// A place in the chain: what comes next has not been read.
 #[derive(Clone)]
@@ -58,42 +88,78 @@ pub struct Cursor {
 
 impl Cursor {
     /// The next event, if it has happened.
-    pub fn advance(&mut self) -> Option<Event> {
+    pub fn advance(&mut self) -> Result<Option<Arc<Event>>, Overtaken> {
         if self.at == SEGMENT {
-            let next = self.segment.next.get()?.clone();
-            self.segment = next;
-            self.at = 0;
+            match self.segment.next.load_full() {
+                Some(next) => *self = Cursor { segment: next, at: 0 },
+                None if self.segment.cut.load(Ordering::Acquire) => return Err(Overtaken),
+                None => return Ok(None),
+            }
         }
-        let event = self.segment.events[self.at].get()?.clone();
+        let Some(event) = self.segment.events[self.at].get() else { return Ok(None) };
         self.at += 1;
-        Some(event)
+        Ok(Some(event.clone()))
     }
 }
 
-/// The writer's end, and the oldest place that is kept.
+/// The writer's end of a chain.
+pub(super) struct Tail {
+    end: Cursor,
+    /// The segments before, as far as a reader may lag. A tail keeps none of them: readers do.
+    behind: VecDeque<Weak<Segment>>,
+}
+
+impl Tail {
+    pub(super) fn new() -> Tail {
+        Tail { end: Cursor { segment: Segment::new(), at: 0 }, behind: VecDeque::new() }
+    }
+
+    pub(super) fn append(&mut self, event: Arc<Event>) {
+        if self.end.at == SEGMENT {
+            let next = Segment::new();
+            self.end.segment.next.store(Some(next.clone()));
+            self.behind.push_back(Arc::downgrade(&self.end.segment));
+            self.end = Cursor { segment: next, at: 0 };
+            if self.behind.len() > MAX_EVENTS / SEGMENT
+                && let Some(overtaken) = self.behind.pop_front().and_then(|segment| segment.upgrade())
+            {
+                overtaken.cut();
+            }
+        }
+        let written = self.end.segment.events[self.end.at].set(event);
+        assert!(written.is_ok(), "only the writer fills segments");
+        self.end.at += 1;
+    }
+
+    pub(super) fn cursor(&self) -> Cursor {
+        self.end.clone()
+    }
+}
+
+/// A chain with its recent past: the window.
 pub(super) struct History {
-    tail: Cursor,
+    tail: Tail,
     oldest: Cursor,
     /// Everything up to here has left the window.
     forgotten: Revision,
+    events: usize,
+    bytes: usize,
 }
 
 impl History {
     pub(super) fn new(from: Revision) -> History {
-        let start = Cursor { segment: Segment::new(), at: 0 };
-        History { tail: start.clone(), oldest: start, forgotten: from }
+        let tail = Tail::new();
+        let oldest = tail.cursor();
+        History { tail, oldest, forgotten: from, events: 0, bytes: 0 }
     }
 
-    pub(super) fn append(&mut self, event: Event) {
-        if self.tail.at == SEGMENT {
-            let next = Segment::new();
-            let linked = self.tail.segment.next.set(next.clone());
-            assert!(linked.is_ok(), "only the writer links segments");
-            self.tail = Cursor { segment: next, at: 0 };
+    pub(super) fn append(&mut self, event: Arc<Event>) {
+        self.events += 1;
+        self.bytes += event.entry.bytes().len();
+        self.tail.append(event);
+        while self.events > MAX_EVENTS || (self.bytes > MAX_BYTES && self.events > FEW_EVENTS) {
+            self.forget_one();
         }
-        let written = self.tail.segment.events[self.tail.at].set(event);
-        assert!(written.is_ok(), "only the writer fills segments");
-        self.tail.at += 1;
     }
 
     /// A cursor before the first event after `revision`; `None`: that is no longer kept.
@@ -102,17 +168,21 @@ impl History {
             return None;
         }
         let mut cursor = self.oldest.clone();
+        while cursor.segment.last_revision().is_some_and(|last| last <= revision) {
+            let Some(next) = cursor.segment.next.load_full() else { break };
+            cursor = Cursor { segment: next, at: 0 };
+        }
         loop {
             let before = cursor.clone();
             match cursor.advance() {
-                Some(event) if event.revision <= revision => {}
+                Ok(Some(event)) if event.revision <= revision => {}
                 _ => return Some(before),
             }
         }
     }
 
     pub(super) fn end(&self) -> Cursor {
-        self.tail.clone()
+        self.tail.cursor()
     }
 
     pub(super) fn oldest_kept(&self) -> Revision {
@@ -121,15 +191,89 @@ impl History {
 
     /// Forgets what happened up to `revision`.
     pub(super) fn forget(&mut self, revision: Revision) {
-        loop {
-            let before = self.oldest.clone();
-            match self.oldest.advance() {
-                Some(event) if event.revision <= revision => self.forgotten = event.revision,
-                _ => {
-                    self.oldest = before;
-                    return;
-                }
-            }
+        while self.next_to_forget().is_some_and(|event| event.revision <= revision) {
+            self.forget_one();
         }
+    }
+
+    fn next_to_forget(&self) -> Option<Arc<Event>> {
+        self.oldest.clone().advance().ok().flatten()
+    }
+
+    fn forget_one(&mut self) {
+        let behind = self.oldest.segment.clone();
+        let Ok(Some(event)) = self.oldest.advance() else { return };
+        self.forgotten = event.revision;
+        self.events -= 1;
+        self.bytes -= event.entry.bytes().len();
+        if !Arc::ptr_eq(&behind, &self.oldest.segment) {
+            behind.cut();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use coracle_api::catalog::BUILTIN;
+
+    use super::*;
+
+    fn event(revision: u64) -> Arc<Event> {
+        static ENTRY: LazyLock<Arc<Entry>> = LazyLock::new(|| {
+            let pods = BUILTIN.resource("", "v1", "pods").expect("pods are built in");
+            let object = coracle_api::codec::json::parse(br#"{"metadata":{"name":"a","uid":"u"}}"#);
+            Arc::new(Entry::new("a", &object.expect("JSON"), &BUILTIN, pods, Revision::FIRST))
+        });
+        let revision = Revision::new(revision);
+        Arc::new(Event { change: Change::Modified, revision, entry: ENTRY.clone(), previous: None })
+    }
+
+    fn history(revisions: std::ops::RangeInclusive<u64>) -> History {
+        let mut history = History::new(Revision::ZERO);
+        revisions.for_each(|revision| history.append(event(revision)));
+        history
+    }
+
+    fn rest(mut cursor: Cursor) -> Result<Vec<u64>, Overtaken> {
+        let mut seen = Vec::new();
+        while let Some(event) = cursor.advance()? {
+            seen.push(event.revision.get());
+        }
+        Ok(seen)
+    }
+
+    #[test]
+    fn a_cursor_shows_what_comes_after_its_revision() {
+        let history = history(1..=200);
+        for from in [0, 1, 63, 64, 65, 128, 199, 200] {
+            let cursor = history.after(Revision::new(from)).expect("kept");
+            assert_eq!(rest(cursor), Ok((from + 1..=200).collect()), "after {from}");
+        }
+    }
+
+    #[test]
+    fn what_is_forgotten_cannot_be_asked_for_and_cuts_off_who_still_reads_it() {
+        let mut history = history(1..=200);
+        let slow = history.after(Revision::new(10)).expect("kept");
+        history.forget(Revision::new(150));
+        assert!(history.after(Revision::new(149)).is_none());
+        assert_eq!(rest(history.after(Revision::new(150)).expect("kept")), Ok((151..=200).collect()));
+        assert_eq!(rest(slow), Err(Overtaken));
+    }
+
+    #[test]
+    fn a_window_has_a_bound() {
+        let history = history(1..=MAX_EVENTS as u64 + 10);
+        assert_eq!(history.oldest_kept(), Revision::new(10));
+    }
+
+    #[test]
+    fn a_reader_that_has_stopped_is_overtaken_though_nothing_keeps_a_window() {
+        let mut tail = Tail::new();
+        let stopped = tail.cursor();
+        (1..=MAX_EVENTS as u64 + 3 * SEGMENT as u64).for_each(|revision| tail.append(event(revision)));
+        assert_eq!(rest(stopped), Err(Overtaken));
     }
 }

@@ -1,16 +1,19 @@
 //! The watch cache: every object in memory, every recent change in order.
 //!
 //! One feed watches the store and applies each change to the cache of its resource: a persistent map of shared entries
-//! (a list or a page is a snapshot that costs a pointer) and a history for watchers. A write is answered when the feed has
-//! applied it, so whoever reads afterwards sees it.
+//! (a list or a page is a snapshot that costs a pointer), a history for watchers, and lanes for those who care for a part
+//! of it. A write is answered when the feed has applied it, so whoever reads afterwards sees it.
 
 mod entry;
 mod feed;
 mod history;
+mod lanes;
+mod promises;
 
 pub use entry::{BadEntry, Entry};
-pub use feed::{Caches, FeedError};
-pub use history::{Change, Cursor, Event};
+pub use feed::{Caches, FeedError, Promise};
+pub use history::{Change, Cursor, Event, Overtaken};
+pub use lanes::{Bell, Interest, Listening};
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,20 +21,37 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwap;
 use coracle_api::Text;
 use coracle_api::catalog::{Page, Resource, Struct};
+use coracle_api::selector::FieldSelector;
 use coracle_store::Revision;
 use history::History;
 use imbl::OrdMap;
-use tokio::sync::Notify;
+use lanes::Lanes;
 
 /// The objects of one resource.
 pub struct Cache {
     page: &'static Page,
     pub resource: &'static Resource,
     snapshot: ArcSwap<Snapshot>,
-    history: Mutex<History>,
-    changed: Notify,
+    past: Mutex<Past>,
+    bell: Arc<Bell>,
+    /// Where the node of a pod is among the selectable fields.
+    node_field: Option<usize>,
     /// Snapshots that open `continue` tokens point at, the newest last.
     kept: Mutex<VecDeque<(Revision, Arc<Snapshot>)>>,
+}
+
+/// What watchers read.
+struct Past {
+    history: History,
+    lanes: Lanes,
+}
+
+/// What a watch begins with.
+pub struct Start {
+    /// Events of its interest that happened since the asked revision, where the cursor does not show them.
+    pub missed: Vec<Arc<Event>>,
+    pub cursor: Cursor,
+    pub listening: Listening,
 }
 
 /// So many lists may be read page by page at once, per resource.
@@ -46,13 +66,31 @@ pub struct Snapshot {
 
 impl Cache {
     fn new(page: &'static Page, resource: &'static Resource) -> Cache {
+        let is_pods = resource.group.is_empty() && resource.plural == "pods";
+        let node_field = resource.selectable.iter().position(|field| field.name == NODE_NAME);
         Cache {
             page,
             resource,
             snapshot: ArcSwap::default(),
-            history: Mutex::new(History::new(Revision::ZERO)),
-            changed: Notify::new(),
+            past: Mutex::new(Past { history: History::new(Revision::ZERO), lanes: Lanes::default() }),
+            bell: Arc::default(),
+            node_field: node_field.filter(|_| is_pods),
             kept: Mutex::default(),
+        }
+    }
+
+    /// What a watcher with these restrictions wants to hear of.
+    pub fn interest(&self, namespace: &str, fields: &FieldSelector) -> Interest {
+        if let Some(node) = fields.exact_value(NODE_NAME).filter(|_| self.node_field.is_some()) {
+            return Interest::Node(Text::new(node));
+        }
+        match (fields.exact_value("metadata.name"), namespace) {
+            (Some(name), "") if !self.resource.namespaced => Interest::Object(Text::new(name)),
+            (Some(name), namespace) if !namespace.is_empty() => {
+                Interest::Object(Text::new(format!("{namespace}/{name}")))
+            }
+            (_, "") => Interest::Everything,
+            (_, namespace) => Interest::Namespace(Text::new(namespace)),
         }
     }
 
@@ -70,22 +108,45 @@ impl Cache {
         self.snapshot.load().entries.get(key).cloned()
     }
 
-    /// A cursor over what happens after `revision`; the error is the oldest revision that is kept.
-    pub fn after(&self, revision: Revision) -> Result<Cursor, Revision> {
-        let history = self.history();
-        history.after(revision).ok_or_else(|| history.oldest_kept())
+    /// What happens after `revision`; the error is the oldest revision that is kept.
+    pub fn after(&self, revision: Revision, interest: &Interest) -> Result<Start, Revision> {
+        let mut past = self.past();
+        let cursor = past.history.after(revision).ok_or_else(|| past.history.oldest_kept())?;
+        let Some(lane) = past.lanes.join(interest) else {
+            let listening = Listening::everything(self.bell.clone());
+            return Ok(Start { missed: Vec::new(), cursor, listening });
+        };
+        let mut missed = Vec::new();
+        let mut whole = cursor;
+        while let Ok(Some(event)) = whole.advance() {
+            if self.concerns(&event, interest) {
+                missed.push(event);
+            }
+        }
+        Ok(Start { missed, cursor: lane.cursor(), listening: Listening::lane(lane) })
     }
 
-    /// All there is, and a cursor over what happens next.
-    pub fn snapshot_and_after(&self) -> (Arc<Snapshot>, Cursor) {
-        // The feed publishes the snapshot before it appends, both under this lock.
-        let history = self.history();
-        (self.snapshot.load_full(), history.end())
+    /// All there is, and what happens next.
+    pub fn snapshot_and_after(&self, interest: &Interest) -> (Arc<Snapshot>, Start) {
+        // The feed publishes the snapshot and appends under this lock.
+        let mut past = self.past();
+        let (cursor, listening) = match past.lanes.join(interest) {
+            None => (past.history.end(), Listening::everything(self.bell.clone())),
+            Some(lane) => (lane.cursor(), Listening::lane(lane)),
+        };
+        (self.snapshot.load_full(), Start { missed: Vec::new(), cursor, listening })
     }
 
-    /// Resolves at the next change; taken before the history is looked at, it cannot be missed.
-    pub fn changed(&self) -> tokio::sync::futures::Notified<'_> {
-        self.changed.notified()
+    fn concerns(&self, event: &Event, interest: &Interest) -> bool {
+        match interest {
+            Interest::Everything => true,
+            Interest::Namespace(namespace) => event.entry.namespace() == namespace,
+            Interest::Object(key) => event.entry.key == *key,
+            Interest::Node(node) => {
+                let on = |entry: &Entry| self.node_field.is_some_and(|place| entry.field(place) == node);
+                on(&event.entry) || event.previous.as_ref().is_some_and(|previous| on(previous))
+            }
+        }
     }
 
     /// Keeps a snapshot for the pages that are yet to come.
@@ -106,43 +167,60 @@ impl Cache {
         kept.iter().find(|(known, _)| *known == revision).map(|(_, snapshot)| snapshot.clone())
     }
 
-    fn history(&self) -> MutexGuard<'_, History> {
-        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    fn past(&self) -> MutexGuard<'_, Past> {
+        self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn load(&self, entries: OrdMap<Text, Arc<Entry>>, revision: Revision) {
-        *self.history() = History::new(revision);
+        let mut past = self.past();
+        past.history = History::new(revision);
         self.snapshot.store(Arc::new(Snapshot { revision, entries }));
     }
 
-    fn apply(&self, key: &str, new: Option<Entry>, revision: Revision) {
-        let mut history = self.history();
+    /// Applies changes of one batch, in order, and hands out each bell that is to be rung. Readers see all or none.
+    fn apply(&self, changes: Vec<Applied<'_>>, mut arm: impl FnMut(&Arc<Bell>)) {
+        let mut past = self.past();
+        let past = &mut *past;
         let mut snapshot = Snapshot::clone(&self.snapshot.load());
-        snapshot.revision = revision;
-        let previous = snapshot.entries.get(key).cloned();
-        let event = match (new, previous) {
-            (Some(entry), previous) => {
-                let entry = Arc::new(entry);
-                snapshot.entries.insert(Text::new(key), entry.clone());
-                let change = if previous.is_some() { Change::Modified } else { Change::Added };
-                Some(Event { change, revision, entry, previous })
-            }
-            (None, Some(previous)) => {
-                snapshot.entries.remove(key);
-                let entry = Arc::new(previous.at(revision));
-                Some(Event { change: Change::Deleted, revision, entry, previous: Some(previous) })
-            }
-            (None, None) => None,
-        };
-        self.snapshot.store(Arc::new(snapshot));
-        if let Some(event) = event {
-            history.append(event);
+        let mut events = Vec::with_capacity(changes.len());
+        for Applied { key, new, revision } in changes {
+            snapshot.revision = revision;
+            let event = match new {
+                Some(entry) => {
+                    let entry = Arc::new(entry);
+                    let previous = snapshot.entries.insert(Text::new(key), entry.clone());
+                    let change = if previous.is_some() { Change::Modified } else { Change::Added };
+                    Event { change, revision, entry, previous }
+                }
+                None => {
+                    let Some(previous) = snapshot.entries.remove(key) else { continue };
+                    let entry = Arc::new(previous.at(revision));
+                    Event { change: Change::Deleted, revision, entry, previous: Some(previous) }
+                }
+            };
+            events.push(Arc::new(event));
         }
-        drop(history);
-        self.changed.notify_waiters();
+        self.snapshot.store(Arc::new(snapshot));
+        for event in events {
+            past.lanes.append(&event, self.node_field, &mut arm);
+            past.history.append(event);
+        }
+        if self.bell.arm() {
+            arm(&self.bell);
+        }
     }
 
     fn forget(&self, revision: Revision) {
-        self.history().forget(revision);
+        self.past().history.forget(revision);
     }
 }
+
+/// One change on its way into a cache.
+struct Applied<'k> {
+    key: &'k str,
+    /// `None`: it was deleted.
+    new: Option<Entry>,
+    revision: Revision,
+}
+
+const NODE_NAME: &str = "spec.nodeName";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use coracle_api::Value;
 use coracle_api::codec::canonical;
 use coracle_api::field_error::FieldErrors;
-use coracle_store::{Put, Revision, SwapError};
+use coracle_store::{Put, SwapError};
 
 use super::strategy::{Context, Settle};
 use super::{Body, Part, Registry, Scope, meta};
@@ -128,33 +128,24 @@ impl Registry {
         dry_run: bool,
     ) -> Result<Arc<Entry>, ApiError> {
         let name = object.meta().name();
-        let bytes = Entry::encode(object, scope.of);
+        let entry = Arc::new(scope.entry(object));
         if dry_run {
             if self.cache(scope)?.get(&scope.key(name)).is_some() {
                 return Err(ApiError::already_exists(scope.resource, name, false));
             }
-            return self.entry(scope, name, &bytes, Revision::ZERO);
+            return Ok(entry);
         }
-        match self.store.create(Put::new(scope.store_key(name), bytes.clone())).await {
+        let key = scope.store_key(name);
+        let promise = self.caches.promise(&key, &entry);
+        match self.store.create(Put::new(key.clone(), entry.bytes().clone())).await {
             Ok(revision) => {
                 self.caches.reached(revision).await;
-                self.entry(scope, name, &bytes, revision)
+                drop(promise);
+                Ok(Arc::new(entry.at(revision)))
             }
             Err(SwapError::Conflict { .. }) => Err(ApiError::already_exists(scope.resource, name, false)),
             Err(SwapError::Store(error)) => Err(super::update::store_error(&error)),
         }
-    }
-
-    /// An entry for bytes that this server has just encoded.
-    pub(super) fn entry(
-        &self,
-        scope: &Scope<'_>,
-        name: &str,
-        bytes: &bytes::Bytes,
-        revision: Revision,
-    ) -> Result<Arc<Entry>, ApiError> {
-        let entry = Entry::stored(&scope.key(name), bytes, revision, scope.resource, scope.of);
-        entry.map(Arc::new).map_err(|bad| ApiError::internal(bad.to_string()))
     }
 
     /// Says so if the object that is in the way is going.

@@ -14,7 +14,7 @@ use super::{Part, Registry, Scope};
 use crate::ApiError;
 use crate::admission::{Attributes, Operation};
 use crate::cache::Entry;
-use crate::request::{DeleteOptions, ListOptions, Propagation, WriteOptions};
+use crate::request::{DeleteOptions, ListOptions, Propagation};
 
 /// What became of a delete.
 pub enum Deleted {
@@ -100,8 +100,7 @@ impl Registry {
             }
             Plan::Mark(marked) => marked,
         };
-        let write = WriteOptions { dry_run: cx.dry_run, ..WriteOptions::default() };
-        let entry = self.mark(scope, name, current, marked, &write).await?;
+        let entry = self.mark(scope, name, current, marked, cx.dry_run).await?;
         Ok(Deleted::Pending(entry))
     }
 
@@ -112,28 +111,18 @@ impl Registry {
         name: &str,
         current: &Arc<Entry>,
         mut marked: Value,
-        options: &WriteOptions,
+        dry_run: bool,
     ) -> Result<Arc<Entry>, ApiError> {
         marked.meta_mut().members().remove("resourceVersion");
-        let bytes = Entry::encode(&marked, scope.of);
-        if bytes == *current.bytes() {
+        let entry = Arc::new(scope.entry(&marked));
+        if entry.bytes() == current.bytes() {
             return Ok(current.clone());
         }
-        if options.dry_run {
-            return self.entry(scope, name, &bytes, current.revision);
+        if dry_run {
+            return Ok(Arc::new(entry.at(current.revision)));
         }
-        let put = coracle_store::Put::new(scope.store_key(name), bytes.clone());
-        match self.store.replace(current.revision, put).await {
-            Ok(revision) => {
-                self.caches.reached(revision).await;
-                self.entry(scope, name, &bytes, revision)
-            }
-            Err(coracle_store::SwapError::Conflict { at, .. }) => {
-                self.caches.reached(at).await;
-                Err(ApiError::conflict(scope.resource, name, "the object has been modified"))
-            }
-            Err(coracle_store::SwapError::Store(error)) => Err(super::update::store_error(&error)),
-        }
+        let written = self.replace(scope, name, current, &entry).await?;
+        written.ok_or_else(|| ApiError::conflict(scope.resource, name, "the object has been modified"))
     }
 
     /// Deletes what a list with these options shows; returns what was there.

@@ -19,16 +19,17 @@ mod watch;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use coracle_api::Value;
 use coracle_api::catalog::{BUILTIN, Kind, Resource, Struct};
 use coracle_api::time::Timestamp;
-use coracle_store::Store;
+use coracle_store::{Revision, Store};
 use strategy::AnyStrategy;
 
 use crate::ApiError;
 use crate::admission::Admission;
 use crate::authn::Caller;
-use crate::cache::{Cache, Caches};
+use crate::cache::{Cache, Caches, Entry};
 
 pub use create::Written;
 pub use decode::Body;
@@ -91,9 +92,15 @@ impl<'a> Scope<'a> {
     }
 
     /// The object's key in the store.
-    fn store_key(&self, name: &str) -> Vec<u8> {
+    fn store_key(&self, name: &str) -> Bytes {
         let prefix = self.resource.storage.as_ref().map_or("", |storage| storage.prefix.as_str());
-        format!("/registry/{prefix}/{}", self.key(name)).into_bytes()
+        format!("/registry/{prefix}/{}", self.key(name)).into()
+    }
+
+    /// A version of an object that is about to be written.
+    fn entry(&self, object: &Value) -> Entry {
+        let bytes = Entry::encode(object, self.of);
+        Entry::of(&self.key(object.meta().name()), object, bytes, Revision::ZERO, self.resource)
     }
 }
 

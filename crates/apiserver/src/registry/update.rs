@@ -126,30 +126,45 @@ impl Registry {
         }
         let warnings = shape_and_judge(new, old, cx)?;
         self.admission.validate(Some(new), &attributes).await?;
-        let bytes = Entry::encode(new, scope.of);
+        let entry = Arc::new(scope.entry(new));
         let done = |entry| Ok(Attempt::Done(Written { entry, warnings, created: false }));
         // Nothing changed, so nothing is written and the version stays.
-        if bytes == *current.bytes() {
+        if entry.bytes() == current.bytes() {
             return done(current.clone());
         }
         if cx.dry_run {
-            return done(self.entry(scope, name, &bytes, current.revision)?);
+            return done(Arc::new(entry.at(current.revision)));
         }
         if super::delete::is_released(scope, new, old) {
             self.remove_now(cx, name, current, new).await?;
-            return done(self.entry(scope, name, &bytes, current.revision)?);
+            return done(Arc::new(entry.at(current.revision)));
         }
-        match self.store.replace(current.revision, Put::new(scope.store_key(name), bytes.clone())).await {
+        match self.replace(scope, name, current, &entry).await? {
+            Some(written) => done(written),
+            None if pinned => Err(ApiError::conflict(scope.resource, name, MODIFIED)),
+            None => Ok(Attempt::Again),
+        }
+    }
+
+    /// Swaps a new version in for `current`; `None`: that is no longer the newest, and the caches know what is.
+    pub(super) async fn replace(
+        &self,
+        scope: &Scope<'_>,
+        name: &str,
+        current: &Entry,
+        entry: &Arc<Entry>,
+    ) -> Result<Option<Arc<Entry>>, ApiError> {
+        let key = scope.store_key(name);
+        let promise = self.caches.promise(&key, entry);
+        match self.store.replace(current.revision, Put::new(key.clone(), entry.bytes().clone())).await {
             Ok(revision) => {
                 self.caches.reached(revision).await;
-                done(self.entry(scope, name, &bytes, revision)?)
-            }
-            Err(SwapError::Conflict { .. }) if pinned => {
-                Err(ApiError::conflict(scope.resource, name, MODIFIED))
+                drop(promise);
+                Ok(Some(Arc::new(entry.at(revision))))
             }
             Err(SwapError::Conflict { at, .. }) => {
                 self.caches.reached(at).await;
-                Ok(Attempt::Again)
+                Ok(None)
             }
             Err(SwapError::Store(error)) => Err(store_error(&error)),
         }
@@ -164,7 +179,7 @@ impl Registry {
         last: &Value,
     ) -> Result<Arc<Entry>, ApiError> {
         let scope = cx.scope;
-        match self.store.remove(scope.store_key(name).into(), current.revision).await {
+        match self.store.remove(scope.store_key(name), current.revision).await {
             Ok(revision) => {
                 self.caches.reached(revision).await;
                 if let Some(after) = scope.strategy.after_delete(last, cx) {

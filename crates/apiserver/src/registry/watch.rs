@@ -9,7 +9,7 @@ use coracle_store::Revision;
 use super::read::field_selector;
 use super::{Registry, Scope};
 use crate::ApiError;
-use crate::cache::{Cache, Caches, Change, Cursor, Entry, Event};
+use crate::cache::{Cache, Caches, Change, Cursor, Entry, Event, Listening, Overtaken};
 use crate::request::ListOptions;
 
 /// No more than this is gathered before it is sent.
@@ -19,6 +19,9 @@ const CHUNK: usize = 64 * 1024;
 pub struct WatchStream {
     cache: Arc<Cache>,
     caches: Arc<Caches>,
+    listening: Listening,
+    /// Events that happened before the cursor begins.
+    missed: VecDeque<Arc<Event>>,
     cursor: Cursor,
     /// Versions that are shown before anything happens.
     initial: VecDeque<Arc<Entry>>,
@@ -53,23 +56,26 @@ impl Registry {
         };
         let from_now = options.version.0 == 0;
         let wants_initial = options.send_initial_events.unwrap_or(from_now);
-        let (initial, cursor, told) = if wants_initial || from_now {
-            let (snapshot, cursor) = cache.snapshot_and_after();
+        let interest = cache.interest(scope.namespace, &filter.fields);
+        let (initial, start, told) = if wants_initial || from_now {
+            let (snapshot, start) = cache.snapshot_and_after(&interest);
             let shown = snapshot.entries.values().filter(|entry| filter.matches(entry, &cache)).cloned();
             let initial = if wants_initial { shown.collect() } else { VecDeque::new() };
-            (initial, cursor, self.caches.applied())
+            (initial, start, self.caches.applied())
         } else {
             let since = Revision::new(options.version.0);
-            let cursor = cache.after(since).map_err(|oldest| {
+            let start = cache.after(since, &interest).map_err(|oldest| {
                 ApiError::expired(format!("too old resource version: {since} ({oldest})"))
             })?;
-            (VecDeque::new(), cursor, since)
+            (VecDeque::new(), start, since)
         };
         let end_of_initial = (options.send_initial_events == Some(true)).then_some(told);
         Ok(WatchStream {
             cache,
             caches: self.caches.clone(),
-            cursor,
+            listening: start.listening,
+            missed: start.missed.into(),
+            cursor: start.cursor,
             initial,
             end_of_initial,
             filter,
@@ -81,32 +87,42 @@ impl Registry {
 
 impl WatchStream {
     /// The next events as JSON lines; waits until there are some.
-    pub async fn next(&mut self) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// The client reads slower than things happen, and what it has not read is no longer kept.
+    pub async fn next(&mut self) -> Result<Vec<u8>, Overtaken> {
         let mut out = Vec::new();
         while let Some(entry) = self.initial.pop_front() {
             write_event("ADDED", &entry, &mut out);
             if out.len() >= CHUNK {
-                return out;
+                return Ok(out);
             }
         }
         if let Some(revision) = self.end_of_initial.take() {
             self.write_bookmark(revision, true, &mut out);
         }
         loop {
-            let cache = self.cache.clone();
+            let bell = self.listening.bell.clone();
             // Asked for before the history is looked at, so that nothing in between is missed.
-            let changed = cache.changed();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
+            let heard = bell.heard();
+            tokio::pin!(heard);
+            heard.as_mut().enable();
             while out.len() < CHUNK
-                && let Some(event) = self.cursor.advance()
+                && let Some(event) = self.next_event()?
             {
                 self.show(&event, &mut out);
             }
             if !out.is_empty() {
-                return out;
+                return Ok(out);
             }
-            changed.await;
+            heard.await;
+        }
+    }
+
+    fn next_event(&mut self) -> Result<Option<Arc<Event>>, Overtaken> {
+        match self.missed.pop_front() {
+            Some(event) => Ok(Some(event)),
+            None => self.cursor.advance(),
         }
     }
 
