@@ -13,7 +13,7 @@ use http_body_util::{BodyExt, Full};
 
 use crate::ApiError;
 use crate::cache::Entry;
-use crate::registry::{List, Scope};
+use crate::registry::{List, Reply, Scope};
 
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 pub type Answer = Response<Body>;
@@ -61,6 +61,24 @@ pub fn error(error: &ApiError, media_type: MediaType) -> Answer {
     if let Some(seconds) = error.retry_after {
         answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
+    warn(&mut answer, &error.warnings);
+    answer
+}
+
+/// What the client should know, whatever became of its request.
+pub fn warn(answer: &mut Answer, warnings: &[String]) {
+    for warning in warnings {
+        let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+            answer.headers_mut().append(header::WARNING, value);
+        }
+    }
+}
+
+/// What a call came to.
+pub fn reply(reply: &Reply, media_type: MediaType) -> Answer {
+    let mut answer = value(reply.code, &reply.object, media_type);
+    warn(&mut answer, &reply.warnings);
     answer
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use coracle_api::Value;
-use coracle_api::catalog::Resource;
+use coracle_api::catalog::{Resource, Subresource};
 use coracle_api::codec::json;
 use coracle_api::codec::media_type::{self, Endpoint, MediaType, PatchType};
 use futures_util::stream;
@@ -17,7 +17,7 @@ use hyper::body::Frame;
 
 use crate::answer::{self, Answer};
 use crate::authn::{Caller, User};
-use crate::registry::{self, Deleted, Part, Registry, Scope, WatchStream, Written};
+use crate::registry::{self, Call, Content, Deleted, Part, Registry, Scope, WatchStream, Written};
 use crate::request::{DeleteOptions, ListOptions, Query, RequestInfo, Target, WriteOptions};
 use crate::{ApiError, discovery};
 
@@ -100,14 +100,9 @@ impl Server {
         body: B,
     ) -> Result<Answer, ApiError> {
         let resource = find(target)?;
-        let part = part(resource, target)?;
-        let allowed = match part {
-            Part::Main => resource.verbs.iter().any(|verb| verb == info.verb),
-            _ => resource
-                .subresources
-                .iter()
-                .any(|s| s.name == target.subresource && s.verbs.iter().any(|verb| verb == info.verb)),
-        };
+        let subresource = subresource(resource, target)?;
+        let verbs = subresource.map_or(&resource.verbs, |subresource| &subresource.verbs);
+        let allowed = verbs.iter().any(|verb| verb == info.verb);
         let shaped = shape_fits(resource, target, info.verb);
         if !allowed || !shaped || *method == Method::HEAD {
             return Err(ApiError::method_not_allowed());
@@ -116,6 +111,10 @@ impl Server {
         let accepted = media_type::negotiate(text_header(headers, header::ACCEPT), Endpoint::BuiltIn)
             .map_err(|refused| ApiError::not_acceptable(refused.to_string()))?;
         let media_type = accepted.media_type;
+        let Some(part) = Part::named(&target.subresource).filter(|_| resource.storage.is_some()) else {
+            let call = self.call(&scope, subresource, target, info.verb, headers, query, body).await?;
+            return Ok(answer::reply(&call.serve().await?, media_type));
+        };
         match info.verb {
             "get" => {
                 let entry = self.registry.get(&scope, &target.name)?;
@@ -143,6 +142,36 @@ impl Server {
         }
     }
 
+    /// A request to a subresource of a kind of its own, or to a resource that is not kept.
+    #[expect(clippy::too_many_arguments, reason = "what a request consists of, handed on once")]
+    async fn call<'a, B: RequestBody>(
+        &'a self,
+        scope: &Scope<'a>,
+        subresource: Option<&'static Subresource>,
+        target: &'a Target,
+        verb: &'static str,
+        headers: &HeaderMap,
+        query: &Query,
+        body: B,
+    ) -> Result<Call<'a>, ApiError> {
+        let (options, content) = match verb {
+            "create" | "update" => {
+                let kind = if verb == "create" { "CreateOptions" } else { "UpdateOptions" };
+                let options = WriteOptions::parse(query, kind, false)?;
+                (options, Content::Object(write_body(headers, body).await?))
+            }
+            "patch" => {
+                let kind = patch_type(headers)?;
+                let options = WriteOptions::parse(query, "PatchOptions", kind == PatchType::Apply)?;
+                (options, Content::Patch(kind, read(body).await?))
+            }
+            _ => (WriteOptions::default(), Content::Nothing),
+        };
+        let scope = scope.with_kind_of(subresource);
+        let (name, subresource) = (target.name.as_str(), target.subresource.as_str());
+        Ok(Call { registry: &self.registry, scope, name, subresource, verb, options, content })
+    }
+
     /// Create, update and patch.
     #[expect(clippy::too_many_arguments, reason = "what a write consists of, handed on once")]
     async fn write<B: RequestBody>(
@@ -168,8 +197,7 @@ impl Server {
                 self.registry.update(scope, name, part, &body, &options).await
             }
             "patch" => {
-                let kind = PatchType::of(text_header(headers, header::CONTENT_TYPE));
-                let kind = kind.ok_or_else(unknown_patch)?;
+                let kind = patch_type(headers)?;
                 let options = options("PatchOptions", kind == PatchType::Apply)?;
                 let body = read(body).await?;
                 match kind {
@@ -233,18 +261,25 @@ fn find(target: &Target) -> Result<&'static Resource, ApiError> {
         .ok_or_else(ApiError::no_such_resource)
 }
 
-/// Which part of the object a path is about.
-fn part(resource: &Resource, target: &Target) -> Result<Part, ApiError> {
-    let name = target.subresource.as_str();
-    let known = name.is_empty() || resource.subresources.iter().any(|subresource| subresource.name == name);
-    Part::named(name).filter(|_| known).ok_or_else(ApiError::no_such_resource)
+/// The subresource that a path is about, if it is about one.
+fn subresource(
+    resource: &'static Resource,
+    target: &Target,
+) -> Result<Option<&'static Subresource>, ApiError> {
+    if target.subresource.is_empty() {
+        return Ok(None);
+    }
+    let found = resource.subresources.iter().find(|subresource| subresource.name == target.subresource);
+    found.map(Some).ok_or_else(ApiError::no_such_resource)
 }
 
 /// Whether the path has the parts that the verb needs on this resource.
 fn shape_fits(resource: &Resource, target: &Target, verb: &str) -> bool {
     let named = !target.name.is_empty();
     match verb {
-        "create" => !named && (!resource.namespaced || !target.namespace.is_empty()),
+        "create" => {
+            named != target.subresource.is_empty() && (!resource.namespaced || !target.namespace.is_empty())
+        }
         "get" | "update" | "patch" | "delete" => {
             named && (!resource.namespaced || !target.namespace.is_empty())
         }
@@ -253,10 +288,12 @@ fn shape_fits(resource: &Resource, target: &Target, verb: &str) -> bool {
 }
 
 /// A patch whose type nobody knows is refused before anybody looks at it.
-fn unknown_patch() -> ApiError {
-    let mut error = ApiError::unsupported_media_type("415: Unsupported Media Type");
-    error.details = Some(Box::default());
-    error
+fn patch_type(headers: &HeaderMap) -> Result<PatchType, ApiError> {
+    PatchType::of(text_header(headers, header::CONTENT_TYPE)).ok_or_else(|| {
+        let mut error = ApiError::unsupported_media_type("415: Unsupported Media Type");
+        error.details = Some(Box::default());
+        error
+    })
 }
 
 fn is_api_path(path: &str) -> bool {
@@ -300,12 +337,7 @@ async fn delete_options<B: RequestBody>(
 fn written(written: &Written, scope: &Scope<'_>, media_type: MediaType) -> Answer {
     let status = if written.created { StatusCode::CREATED } else { StatusCode::OK };
     let mut answer = answer::entry(status, &written.entry, scope, media_type);
-    for warning in &written.warnings {
-        let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
-            answer.headers_mut().append(header::WARNING, value);
-        }
-    }
+    answer::warn(&mut answer, &written.warnings);
     answer
 }
 

@@ -18,6 +18,8 @@ pub struct ApiError {
     pub details: Option<Box<Details>>,
     /// Seconds after which a client may try again.
     pub retry_after: Option<u32>,
+    /// What the client is told besides.
+    pub warnings: Vec<String>,
 }
 
 /// What a refusal is about.
@@ -39,7 +41,20 @@ pub struct Cause {
 
 impl ApiError {
     pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> ApiError {
-        ApiError { code, reason, message: message.into(), details: None, retry_after: None }
+        ApiError {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            retry_after: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// The refusal of a request about which these warnings were gathered before.
+    pub fn after(mut self, warnings: Vec<String>) -> ApiError {
+        self.warnings.splice(..0, warnings);
+        self
     }
 
     fn with(mut self, details: Details) -> ApiError {

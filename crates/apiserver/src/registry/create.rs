@@ -37,7 +37,7 @@ impl Registry {
             return Err(ApiError::unexplained("resourceVersion should not be set on objects to be created"));
         }
         meta::settle_namespace(&mut object, scope)?;
-        self.insert(scope, object, options, warnings).await
+        self.insert(scope, object, options, warnings.clone()).await.map_err(|refused| refused.after(warnings))
     }
 
     /// Writes a new object that has been decoded.

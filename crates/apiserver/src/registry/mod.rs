@@ -14,6 +14,7 @@ mod part;
 mod patch;
 mod read;
 pub mod strategy;
+mod subresource;
 mod update;
 mod watch;
 
@@ -21,7 +22,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use coracle_api::Value;
-use coracle_api::catalog::{BUILTIN, Kind, Resource, Struct};
+use coracle_api::catalog::{BUILTIN, Kind, Resource, Struct, Subresource};
 use coracle_api::time::Timestamp;
 use coracle_store::{Revision, Store};
 use strategy::AnyStrategy;
@@ -36,6 +37,7 @@ pub use decode::Body;
 pub use delete::Deleted;
 pub use part::Part;
 pub use read::List;
+pub use subresource::{Call, Content, Reply};
 pub use watch::WatchStream;
 
 /// Resources whose stored form is another version's, which needs conversion that does not exist yet.
@@ -80,6 +82,17 @@ impl<'a> Scope<'a> {
         let kind = kind.expect("the kind of a resource is in the catalogue");
         let strategy = strategy::of(resource);
         Scope { resource, kind, of: BUILTIN.root(kind), namespace, caller, strategy }
+    }
+
+    /// The same, for bodies and answers of the kind of a subresource.
+    pub fn with_kind_of(&self, subresource: Option<&'static Subresource>) -> Scope<'a> {
+        let Some(subresource) = subresource else { return *self };
+        let own = |theirs: &'static str, own: &'static str| if theirs.is_empty() { own } else { theirs };
+        let group = own(&subresource.group, &self.resource.group);
+        let version = own(&subresource.version, &self.resource.version);
+        let kind = BUILTIN.kind(group, version, &subresource.kind);
+        let kind = kind.expect("the kind of a subresource is in the catalogue");
+        Scope { kind, of: BUILTIN.root(kind), ..*self }
     }
 
     fn has_status(&self) -> bool {

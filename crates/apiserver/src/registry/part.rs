@@ -1,6 +1,6 @@
 //! Which part of an object a write is about.
 
-/// The object itself, or a subresource that takes the same kind.
+/// The object itself, or one of its subresources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// All but the status, where the kind has a subresource for it.
@@ -14,6 +14,10 @@ pub enum Part {
     EphemeralContainers,
     /// A pod's `spec.containers[*].resources`.
     Resize,
+    /// The node of a pod, by a Binding.
+    Binding,
+    /// The end of a pod, by an Eviction.
+    Eviction,
 }
 
 impl Part {
@@ -26,9 +30,12 @@ impl Part {
             Part::Approval => "approval",
             Part::EphemeralContainers => "ephemeralcontainers",
             Part::Resize => "resize",
+            Part::Binding => "binding",
+            Part::Eviction => "eviction",
         }
     }
 
+    /// The part of that name, if requests to it take and answer the whole object.
     pub fn named(name: &str) -> Option<Part> {
         let all = [
             Part::Main,

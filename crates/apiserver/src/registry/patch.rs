@@ -31,26 +31,45 @@ impl Registry {
         body: &Bytes,
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
-        let (instructions, mut warnings) = decode(kind, body)?;
-        let strict = |complaints: Vec<String>| match options.field_validation {
-            FieldValidation::Strict if !complaints.is_empty() => {
-                Err(ApiError::bad_request(format!("strict decoding error: {}", complaints.join(", "))))
-            }
-            FieldValidation::Ignore => Ok(Vec::new()),
-            _ => Ok(complaints),
-        };
-        warnings = strict(warnings)?;
+        let (instructions, complaints) = decode(kind, body)?;
+        let mut warnings = heeded(complaints, options.field_validation)?;
         let mut noticed = Vec::new();
         let mut written = self
             .change(scope, name, part, options, |old| {
                 let (new, complaints) = instructions.put_into(old, body, scope.of)?;
-                noticed = strict(complaints)?;
+                noticed = heeded(complaints, options.field_validation)?;
                 Ok(new)
             })
             .await?;
         warnings.extend(noticed);
         written.warnings.splice(..0, warnings);
         Ok(written)
+    }
+}
+
+/// What a patch makes of an object, and what the client is to be warned of.
+pub(super) fn patched(
+    kind: PatchType,
+    body: &[u8],
+    old: &Value,
+    of: Struct<'_>,
+    validation: FieldValidation,
+) -> Result<(Value, Vec<String>), ApiError> {
+    let (instructions, complaints) = decode(kind, body)?;
+    let mut warnings = heeded(complaints, validation)?;
+    let (new, complaints) = instructions.put_into(old, body, of)?;
+    warnings.extend(heeded(complaints, validation)?);
+    Ok((new, warnings))
+}
+
+/// Unknown and repeated fields: refused, told or passed over.
+fn heeded(complaints: Vec<String>, validation: FieldValidation) -> Result<Vec<String>, ApiError> {
+    match validation {
+        FieldValidation::Strict if !complaints.is_empty() => {
+            Err(ApiError::bad_request(format!("strict decoding error: {}", complaints.join(", "))))
+        }
+        FieldValidation::Ignore => Ok(Vec::new()),
+        _ => Ok(complaints),
     }
 }
 

@@ -1,3 +1,4 @@
 //! Kinds of the core group.
 
 pub(super) mod namespace;
+pub(super) mod pod;

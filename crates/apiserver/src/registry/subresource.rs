@@ -1,0 +1,82 @@
+//! Requests that the road of an object does not serve: subresources with a kind of their own (`binding`, `eviction`),
+//! and resources that are answered without being kept (`bindings`).
+//!
+//! The handler has taken the request apart and read its body into a [`Call`]; [`Call::serve`] is the table of who
+//! answers it. What comes back is a [`Reply`], or a refusal. Whoever changes an object on the way does so through the
+//! registry, like everybody.
+
+use bytes::Bytes;
+use coracle_api::codec::media_type::PatchType;
+use coracle_api::{Map, Value};
+use http::StatusCode;
+
+use super::core::pod;
+use super::{Body, Registry, Scope, patch};
+use crate::ApiError;
+use crate::request::WriteOptions;
+
+/// A request of this sort.
+pub struct Call<'a> {
+    pub registry: &'a Registry,
+    /// The resource of the path, with the kind of its subresource: bodies and answers are of that.
+    pub scope: Scope<'a>,
+    /// Of the object; empty where the path names none.
+    pub name: &'a str,
+    /// Empty: the resource itself.
+    pub subresource: &'a str,
+    pub verb: &'static str,
+    pub options: WriteOptions,
+    pub content: Content,
+}
+
+/// What a call brings.
+pub enum Content {
+    Nothing,
+    Object(Body),
+    Patch(PatchType, Bytes),
+}
+
+/// What a call is answered with.
+pub struct Reply {
+    pub code: StatusCode,
+    pub object: Value,
+    pub warnings: Vec<String>,
+}
+
+impl Call<'_> {
+    /// Who answers what.
+    pub async fn serve(&self) -> Result<Reply, ApiError> {
+        let resource = self.scope.resource;
+        match (resource.group.as_str(), resource.plural.as_str(), self.subresource, self.verb) {
+            ("", "pods", "binding", "create") | ("", "bindings", "", "create") => {
+                pod::binding::create(self).await
+            }
+            _ => Err(ApiError::no_such_resource()),
+        }
+    }
+
+    /// The object that was sent, or that a patch makes of `current`, and what the client is to be warned of.
+    /// Configurations to apply are for whoever knows the owners.
+    pub fn object(&self, current: Option<&Value>) -> Result<(Value, Vec<String>), ApiError> {
+        match (&self.content, current) {
+            (Content::Object(body), _) => body.object(&self.scope, self.options.field_validation),
+            (Content::Patch(kind, body), Some(current)) if *kind != PatchType::Apply => {
+                patch::patched(*kind, body, current, self.scope.of, self.options.field_validation)
+            }
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+}
+
+impl Reply {
+    /// Something was done, and there is nothing to show for it.
+    pub fn created(warnings: Vec<String>) -> Reply {
+        let mut status = Map::new();
+        status.insert("apiVersion", "v1");
+        status.insert("kind", "Status");
+        status.insert("metadata", Value::object());
+        status.insert("status", "Success");
+        status.insert("code", i64::from(StatusCode::CREATED.as_u16()));
+        Reply { code: StatusCode::CREATED, object: Value::Object(status), warnings }
+    }
+}
