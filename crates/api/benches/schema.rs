@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use coracle_api::Value;
 use coracle_api::catalog::BUILTIN;
 use coracle_api::codec::json;
+use coracle_api::defaults;
 use coracle_api::schema::{self, Props, Schema};
+use coracle_api::time::Timestamp;
 use coracle_api::value::Path;
 
 const POD: &[u8] = include_bytes!("pod.json");
@@ -60,6 +62,8 @@ fn main() {
     let mut cases = Vec::new();
     cases.extend(walks("Pod", &of_pods, &pod));
     cases.extend(walks("custom resource", &of_databases, &database));
+    cases.extend(defaulting("Pod, running", &pod));
+    cases.extend(defaulting("Pod, as written", &written()));
     cases
         .push(Case::new("schema of Pods      compile".to_owned(), || schema::for_kind(&BUILTIN, kind, None)));
     cases.push(Case::new("schema of a CRD     compile".to_owned(), || Schema::new(Props::of(&definition))));
@@ -95,6 +99,29 @@ fn walks<'a>(what: &str, schema: &'a Schema, object: &'a Value) -> Vec<Case<'a>>
         Case::new(case("+ nulls"), on_clone(Schema::prune_nulls)),
         Case::new(case("+ default"), on_clone(Schema::default)),
     ]
+}
+
+/// All defaults of a Pod, those that depend on other fields too; and the copy that each round begins with.
+fn defaulting(what: &str, pod: &Value) -> [Case<'static>; 2] {
+    let kind = BUILTIN.kind_of("v1", "Pod").expect("Pods are built in");
+    let (cloned, defaulted) = (pod.clone(), pod.clone());
+    [
+        Case::new(format!("{what:18}  clone       "), move || cloned.clone()),
+        Case::new(format!("{what:18}  + defaults  "), move || {
+            let mut pod = defaulted.clone();
+            defaults::apply(&mut pod, kind, Timestamp::from_unix(0, 0));
+            pod
+        }),
+    ]
+}
+
+/// A Pod as its author wrote it.
+fn written() -> Value {
+    let text = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web","labels":{"app":"web"}},"spec":{"containers":[
+        {"name":"web","image":"registry.example/web:1.27","ports":[{"containerPort":80}],
+        "livenessProbe":{"httpGet":{"port":80}},"resources":{"limits":{"cpu":"500m","memory":"128Mi"}},
+        "volumeMounts":[{"name":"data","mountPath":"/data"}]}],"volumes":[{"name":"data"}]}}"#;
+    json::parse(text.as_bytes()).expect("the Pod is JSON")
 }
 
 /// A schema with a bit of everything, as operators have them.

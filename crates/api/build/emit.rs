@@ -318,6 +318,9 @@ fn extra(field: &Field) -> String {
             parts.push(format!("{name}: {}", texts(list)));
         }
     }
+    if field.milli {
+        parts.push("milli: true".to_string());
+    }
     if parts.is_empty() {
         return "NO_EXTRA".to_string();
     }

@@ -81,6 +81,7 @@ pub(crate) struct Field {
     pub(crate) enumeration: Vec<String>,
     pub(crate) known: Vec<String>,
     pub(crate) gates: Vec<String>,
+    pub(crate) milli: bool,
 }
 
 pub(crate) struct Gate {
@@ -260,6 +261,7 @@ fn field_word(field: &mut Field, word: &str) -> Result<(), &'static str> {
     match name {
         "wrapped" => field.wrapped = true,
         "omitzero" => field.omit_zero = true,
+        "milli" => field.milli = true,
         "atomic" => field.list = Some("atomic".to_string()),
         "list" => match value.strip_prefix("map(") {
             Some(keys) => {

@@ -5,10 +5,10 @@
 //!
 //! The path of data: bytes arrive in one of three forms ([`codec`]: JSON, YAML, protobuf) and become a tree
 //! ([`value`]), with the [`catalog`] at hand, which knows every kind, type and field as data. On the tree work the
-//! vocabulary (names, selectors, quantities, times, owners, taints …) and the engines that are driven by the catalogue;
-//! what decides reads it through [`meta`] or as a typed struct ([`typed`]). `codec::canonical` gives the tree the form
-//! upstream would write, and the codecs make bytes of it again. Refusals have upstream's words ([`field_error`],
-//! [`go_text`]), because people and programs read them.
+//! vocabulary (names, selectors, quantities, times, owners, taints …), the [`defaults`] of built-in kinds and the
+//! engines that are driven by the catalogue; what decides reads it through [`meta`] or as a typed struct ([`typed`]).
+//! `codec::canonical` gives the tree the form upstream would write, and the codecs make bytes of it again. Refusals have
+//! upstream's words ([`field_error`], [`go_text`]), because people and programs read them.
 //!
 //! A custom resource is a [`catalog::Page`] made at run time; it takes the same road. [`fuzz`] holds what must be true
 //! of any input at all.
@@ -16,9 +16,11 @@
 pub mod apply;
 pub mod catalog;
 pub mod codec;
+pub mod defaults;
 pub mod field_error;
 pub mod fuzz;
 pub mod go_text;
+pub mod image;
 pub mod int_or_string;
 pub mod meta;
 pub mod names;

@@ -76,6 +76,7 @@ const NO_EXTRA: Extra = Extra {
     enumeration: Cow::Borrowed(&[]),
     known: Cow::Borrowed(&[]),
     gates: Cow::Borrowed(&[]),
+    milli: false,
 };
 
 include!(concat!(env!("OUT_DIR"), "/tables.rs"));

@@ -164,6 +164,8 @@ pub struct Extra {
     pub known: Cow<'static, [Text]>,
     /// Feature gates that must all be on for the field to be kept.
     pub gates: Cow<'static, [Text]>,
+    /// The quantities in this map are rounded up to thousandths.
+    pub milli: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -75,6 +75,7 @@ static EXTRAS: [Extra; 1] = [Extra {
     enumeration: Cow::Borrowed(&[]),
     known: Cow::Borrowed(&[]),
     gates: Cow::Borrowed(&[]),
+    milli: false,
 }];
 
 const fn field(name: &'static str, shape: Shape) -> Field {

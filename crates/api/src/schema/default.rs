@@ -7,7 +7,8 @@
 
 use super::Schema;
 use super::node::{Flags, Node, Unset};
-use crate::{Map, Text, Value};
+use crate::quantity::{MILLI, Quantity};
+use crate::{Map, Value};
 
 impl Schema {
     /// Fills in what is unset below the root.
@@ -28,12 +29,7 @@ fn default(schema: &Schema, value: &mut Value, node: &Node) {
         Value::Array(items) => {
             let Some(item) = schema.item(node) else { return };
             for value in items {
-                if let Some(default) = &item.default
-                    && is_unset(value, item)
-                {
-                    *value = default.clone();
-                }
-                default(schema, value, item);
+                element(schema, value, item);
             }
         }
         _ => {}
@@ -42,35 +38,26 @@ fn default(schema: &Schema, value: &mut Value, node: &Node) {
 
 /// The defaults of the members that are named.
 fn fill_in(schema: &Schema, map: &mut Map, node: &Node) {
-    for property in node.properties.iter() {
+    for place in &node.filled {
+        let property = &node.properties[usize::from(*place)];
         let below = schema.node(property.node);
-        if !below.flags.has(Flags::DEFAULTS) {
-            continue;
-        }
         let found = map.get_mut(&property.name);
         if found.as_ref().is_some_and(|value| !is_unset(value, below)) {
             continue;
         }
-        let filled = match &below.default {
-            Some(value) => value.clone(),
-            None if below.unset == Unset::Never => match of_nothing(schema, below) {
-                Some(value) => value,
-                None => continue,
-            },
-            None => continue,
-        };
+        let filled = below.default.clone().unwrap_or_else(|| of_nothing(schema, below));
         match found {
             Some(place) => *place = filled,
-            None => drop(map.insert(Text::new(&property.name), filled)),
+            None => drop(map.insert(property.name.clone(), filled)),
         }
     }
 }
 
-/// What an object is whose every field is unset; None: still nothing.
-fn of_nothing(schema: &Schema, node: &Node) -> Option<Value> {
+/// What an object is whose every field is unset.
+fn of_nothing(schema: &Schema, node: &Node) -> Value {
     let mut empty = Value::object();
     default(schema, &mut empty, node);
-    empty.as_object().is_some_and(|map| !map.is_empty()).then_some(empty)
+    empty
 }
 
 fn members(schema: &Schema, map: &mut Map, node: &Node) {
@@ -79,14 +66,38 @@ fn members(schema: &Schema, map: &mut Map, node: &Node) {
         if let Some(id) = properties.find(name) {
             default(schema, value, schema.node(id));
         } else if let Some(id) = node.additional.node() {
-            let below = schema.node(id);
-            if let Some(default) = &below.default
-                && is_unset(value, below)
-            {
-                *value = default.clone();
+            element(schema, value, schema.node(id));
+            if node.milli {
+                round_up(value);
             }
-            default(schema, value, below);
         }
+    }
+}
+
+/// An element of a list or a map: it is there, so a null is the zero of its type.
+fn element(schema: &Schema, value: &mut Value, node: &Node) {
+    if is_unset(value, node) {
+        match &node.default {
+            Some(default) => *value = default.clone(),
+            None if node.unset == Unset::Never => *value = Value::object(),
+            None => {}
+        }
+    }
+    default(schema, value, node);
+}
+
+/// Rounds a quantity up to thousandths. Most texts show that they are no finer.
+fn round_up(value: &mut Value) {
+    let may_be_finer = match value {
+        Value::String(text) => text.bytes().any(|byte| matches!(byte, b'.' | b'n' | b'u' | b'e' | b'E')),
+        Value::Float(_) => true,
+        _ => false,
+    };
+    if may_be_finer
+        && let Ok(mut quantity) = Quantity::from_value(value)
+        && !quantity.round_up(MILLI)
+    {
+        *value = Value::string(quantity.to_string());
     }
 }
 

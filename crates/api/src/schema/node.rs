@@ -26,12 +26,16 @@ pub struct Node {
     /// What defaulting puts here when it is unset.
     pub default: Option<Value>,
     pub unset: Unset,
+    /// The quantities in this map are rounded up to thousandths when defaults are filled in.
+    pub milli: bool,
     /// Members that are not named below are kept.
     pub preserve: bool,
     /// The value is an object of its own, with `apiVersion`, `kind` and `metadata`.
     pub embedded: bool,
     /// In order of their names; shared between the fields of one type.
     pub properties: Arc<[Property]>,
+    /// Places of the properties that defaulting fills in where they are unset.
+    pub(crate) filled: Box<[u16]>,
     /// What holds for members that are not named.
     pub additional: Additional,
     pub items: Option<NodeId>,

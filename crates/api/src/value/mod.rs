@@ -7,6 +7,7 @@
 
 mod map;
 mod path;
+mod presence;
 mod raw;
 
 pub use map::Map;

@@ -72,6 +72,7 @@ impl Builder {
             _ => Unset::Zero,
         };
         of.default = extra.default.as_ref().map(|text| value_of(text));
+        of.milli = extra.milli;
         of.list = extra.list.clone();
         of.map = extra.map.or(of.map);
         let allowed = enumeration(extra, !presence.pointer());
@@ -82,6 +83,15 @@ impl Builder {
             self.nodes[place].checks = Some(Box::new(Checks { enumeration: allowed, ..Checks::default() }));
         }
         Property { name: Text::new(field.name()), node }
+    }
+
+    /// What the elements of a list or map are.
+    fn element(&mut self, shaped: Shaped<'_>) -> NodeId {
+        let id = self.shape(shaped);
+        if matches!(shaped.shape, Shape::Struct(_)) {
+            self.nodes[id.place()].unset = Unset::Never;
+        }
+        id
     }
 
     fn shape(&mut self, shaped: Shaped<'_>) -> NodeId {
@@ -103,13 +113,13 @@ impl Builder {
             | Shape::SchemaOrStrings(_) => self.push(Node { preserve: true, ..of(Types::Any) }),
             Shape::Strings | Shape::List(_) => {
                 let id = self.push(one(Type::Array));
-                let item = self.shape(shaped.item().expect("a list has items"));
+                let item = self.element(shaped.item().expect("a list has items"));
                 self.nodes[id.place()].items = Some(item);
                 id
             }
             Shape::Map(_) => {
                 let id = self.push(one(Type::Object));
-                let item = self.shape(shaped.item().expect("a map has values"));
+                let item = self.element(shaped.item().expect("a map has values"));
                 self.nodes[id.place()].additional = Additional::Node(item);
                 id
             }

@@ -65,7 +65,7 @@ impl Builder {
             map: map_type(props),
             checks,
             rules: props.elements("x-kubernetes-validations").iter().map(rule).collect(),
-            flags: super::Flags::default(),
+            ..Node::default()
         };
         Ok(id)
     }

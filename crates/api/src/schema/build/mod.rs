@@ -6,7 +6,7 @@ mod from_props;
 pub use from_catalog::for_kind;
 pub(super) use from_props::{Purpose, build};
 
-use super::node::{Additional, Flags, Node, NodeId, Types};
+use super::node::{Additional, Flags, Node, NodeId, Types, Unset};
 use super::{PatternError, Props, Schema};
 
 /// Why a schema cannot be compiled. A definition that passed [`super::check`] can, but for its regular expressions.
@@ -54,9 +54,36 @@ impl Schema {
                 self.nodes[place].flags = flags;
             }
             if !changed {
-                return;
+                break;
             }
         }
+        self.settle_filled();
+    }
+
+    /// Works out which properties of each node are filled in: those with a default, and structs that are values and
+    /// have such properties themselves.
+    fn settle_filled(&mut self) {
+        let mut known = vec![None; self.nodes.len()];
+        for place in 0..self.nodes.len() {
+            let properties = self.nodes[place].properties.clone();
+            let filled = properties.iter().enumerate().filter(|(_, of)| self.is_filled(of.node, &mut known));
+            let places = filled.map(|(at, _)| u16::try_from(at).expect("a struct has few fields")).collect();
+            self.nodes[place].filled = places;
+        }
+    }
+
+    fn is_filled(&self, id: NodeId, known: &mut [Option<bool>]) -> bool {
+        let node = self.node(id);
+        if node.default.is_some() || node.unset != Unset::Never || !node.flags.has(Flags::DEFAULTS) {
+            return node.default.is_some();
+        }
+        if let Some(filled) = known[id.place()] {
+            return filled;
+        }
+        // A struct that is a value cannot contain itself, so this ends.
+        let filled = node.properties.iter().any(|below| self.is_filled(below.node, known));
+        known[id.place()] = Some(filled);
+        filled
     }
 }
 
@@ -69,7 +96,7 @@ fn own_flags(node: &Node) -> Flags {
     };
     let checked = node.types != Types::Any || node.checks.is_some() || node.additional == Additional::Refused;
     set(checked, Flags::CHECKS);
-    set(node.default.is_some(), Flags::DEFAULTS);
+    set(node.default.is_some() || node.milli, Flags::DEFAULTS);
     set(
         matches!(node.list, Some(crate::catalog::ListType::Set | crate::catalog::ListType::Map(_))),
         Flags::LISTS,
