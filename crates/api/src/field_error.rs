@@ -5,8 +5,9 @@
 
 use std::fmt;
 
-use crate::go_text::Quoted;
-use crate::value::Path;
+use crate::codec::json;
+use crate::go_text::{Float, Quoted};
+use crate::value::{Path, Value};
 
 /// One complaint about one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,6 +136,22 @@ impl FieldError {
     pub fn body(&self) -> impl fmt::Display {
         Body(self)
     }
+}
+
+/// A value as messages show it.
+pub fn shown(value: &Value) -> String {
+    match value {
+        Value::Bool(flag) => flag.to_string(),
+        Value::Int(number) => number.to_string(),
+        Value::Float(number) => Float(*number).to_string(),
+        Value::String(text) => Quoted(text).to_string(),
+        other => as_json(other),
+    }
+}
+
+/// A value as messages show it within others.
+pub fn as_json(value: &Value) -> String {
+    json::to_string(value)
 }
 
 fn place(path: &Path<'_>) -> String {

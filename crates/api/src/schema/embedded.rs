@@ -2,18 +2,17 @@
 //!
 //! Such a value has `apiVersion` and `kind`, and its `metadata` is that of any object, whatever the schema says. On the
 //! way in it is brought into that form ([`Schema::coerce`]): members that no metadata has are dropped and said. Then it
-//! is validated like the metadata of an object that is created.
+//! is validated like the metadata of an object that is created ([`meta::validate`]).
 
 use super::Schema;
 use super::node::{Flags, Node};
-use super::validate::{as_json, shown};
-use crate::catalog::{self, BUILTIN};
+use crate::catalog::BUILTIN;
 use crate::codec::{canonical, json};
-use crate::field_error::FieldError;
-use crate::meta::ObjectMeta;
-use crate::names;
+use crate::field_error::{FieldError, shown};
+use crate::meta::validate::Rules;
 use crate::value::Path;
 use crate::{Map, Value};
+use crate::{meta, names};
 
 impl Schema {
     /// Brings the metadata of embedded objects into its form, and returns where members stood that it does not have.
@@ -233,134 +232,11 @@ fn validate_metadata(metadata: &Value, at: &Path<'_>, errors: &mut Vec<FieldErro
     if let Err(message) = decoded(metadata) {
         return errors.push(FieldError::invalid(at, shown(metadata), message));
     }
-    let object = Value::Object([("metadata".into(), metadata.clone())].into_iter().collect());
-    let meta = object.meta();
-    let mut complain = |field: &str, found: &str, messages: names::Messages| {
-        errors.extend(
-            messages.into_iter().map(|message| FieldError::invalid_str(&at.field(field), found, message)),
-        );
-    };
-    complain("generateName", meta.generate_name(), names::path_segment_prefix(meta.generate_name()));
-    complain("name", meta.name(), names::path_segment_name(meta.name()));
-    if !meta.namespace().is_empty() {
-        complain("namespace", meta.namespace(), names::dns1123_label(meta.namespace()));
+    let mut object = Value::Object([("metadata".into(), metadata.clone())].into_iter().collect());
+    if object.meta().name().is_empty() {
+        // An object within another needs no name.
+        object.meta_mut().set_name("unnamed");
     }
-    if meta.generation() < 0 {
-        let detail = "must be greater than or equal to 0";
-        errors.push(FieldError::invalid(&at.field("generation"), meta.generation().to_string(), detail));
-    }
-    validate_maps(meta, at, errors);
-    validate_owners(metadata, at, errors);
-    validate_finalizers(meta, at, errors);
-    validate_managers(metadata, at, errors);
+    let namespaced = !object.meta().namespace().is_empty();
+    meta::validate::new(object.meta(), at, Rules { namespaced, ..Rules::ANY_KIND }, errors);
 }
-
-fn validate_maps(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    static NONE: Map = Map::new();
-    let labels = at.field("labels");
-    for (key, value) in meta.labels().unwrap_or(&NONE).iter() {
-        let value = value.as_str().unwrap_or_default();
-        let of_key = names::qualified_name(key).into_iter().map(|message| (key, message));
-        let of_value = names::label_value(value).into_iter().map(|message| (value, message));
-        let all = of_key.chain(of_value);
-        errors.extend(all.map(|(found, message)| FieldError::invalid_str(&labels, found, message)));
-    }
-    let annotations = at.field("annotations");
-    let mut size = 0;
-    for (key, value) in meta.annotations().unwrap_or(&NONE).iter() {
-        size += key.len() + value.as_str().unwrap_or_default().len();
-        let messages = names::qualified_name(&key.to_lowercase());
-        errors
-            .extend(messages.into_iter().map(|message| FieldError::invalid_str(&annotations, key, message)));
-    }
-    if size > ANNOTATIONS_LIMIT {
-        errors.push(FieldError::too_long(&annotations, ANNOTATIONS_LIMIT));
-    }
-}
-
-fn validate_owners(metadata: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    let owners = metadata.get("ownerReferences").and_then(Value::as_array).unwrap_or_default();
-    let at = at.field("ownerReferences");
-    let mut controller: Option<String> = None;
-    for owner in owners {
-        let text = |name: &str| owner.get(name).and_then(Value::as_str).unwrap_or_default();
-        let (group, version) = catalog::split_api_version(text("apiVersion"));
-        let empty = [
-            ("apiVersion", version.is_empty(), "version must not be empty"),
-            ("kind", text("kind").is_empty(), "must not be empty"),
-            ("name", text("name").is_empty(), "must not be empty"),
-            ("uid", text("uid").is_empty(), "must not be empty"),
-        ];
-        for (name, _, message) in empty.into_iter().filter(|(_, wrong, _)| *wrong) {
-            errors.push(FieldError::invalid_str(&at.field(name), text(name), message));
-        }
-        if (group, version, text("kind")) == ("", "v1", "Event") {
-            let detail = "/v1, Kind=Event is disallowed from being an owner";
-            errors.push(FieldError::invalid(&at, owner_shown(owner), detail));
-        }
-        if owner.get("controller").and_then(Value::as_bool) == Some(true) {
-            let name = format!("{}/{}", text("kind"), text("name"));
-            match &controller {
-                None => controller = Some(name),
-                Some(first) => {
-                    let detail = format!(
-                        "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
-                    );
-                    let all: Vec<String> = owners.iter().map(owner_shown).collect();
-                    errors.push(FieldError::invalid(&at, format!("[{}]", all.join(",")), detail));
-                }
-            }
-        }
-    }
-}
-
-/// An owner as messages show it: in the order in which upstream declares the fields, the first four always.
-fn owner_shown(owner: &Value) -> String {
-    let text =
-        |name: &str| format!("\"{name}\":{}", owner.get(name).map_or_else(|| "\"\"".to_owned(), as_json));
-    let given = |name: &&str| owner.get(name).is_some_and(|value| !value.is_null());
-    let always = ["apiVersion", "kind", "name", "uid"].into_iter();
-    let fields: Vec<String> =
-        always.chain(["controller", "blockOwnerDeletion"].into_iter().filter(given)).map(text).collect();
-    format!("{{{}}}", fields.join(","))
-}
-
-fn validate_finalizers(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    let at = at.field("finalizers");
-    for name in meta.finalizers() {
-        let messages = names::qualified_name(name);
-        errors.extend(messages.into_iter().map(|message| FieldError::invalid_str(&at, name, message)));
-    }
-    if meta.has_finalizer("orphan") && meta.has_finalizer("foregroundDeletion") {
-        let all = Value::Array(meta.finalizers().map(Value::string).collect());
-        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
-        errors.push(FieldError::invalid(&at, shown(&all), detail));
-    }
-}
-
-fn validate_managers(metadata: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    let entries = metadata.get("managedFields").and_then(Value::as_array).unwrap_or_default();
-    let at = at.field("managedFields");
-    for (index, entry) in entries.iter().enumerate() {
-        let at = at.index(index);
-        let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
-        if !matches!(text("operation"), "Apply" | "Update") {
-            let detail = "must be `Apply` or `Update`";
-            errors.push(FieldError::invalid_str(&at.field("operation"), text("operation"), detail));
-        }
-        if !matches!(text("fieldsType"), "" | "FieldsV1") {
-            let detail = "must be `FieldsV1`";
-            errors.push(FieldError::invalid_str(&at.field("fieldsType"), text("fieldsType"), detail));
-        }
-        if text("manager").len() > MANAGER_LIMIT {
-            errors.push(FieldError::too_long(&at.field("manager"), MANAGER_LIMIT));
-        }
-        if text("subresource").len() > SUBRESOURCE_LIMIT {
-            errors.push(FieldError::too_long(&at.field("subresource"), SUBRESOURCE_LIMIT));
-        }
-    }
-}
-
-const ANNOTATIONS_LIMIT: usize = 256 << 10;
-const MANAGER_LIMIT: usize = 128;
-const SUBRESOURCE_LIMIT: usize = 256;

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 
 use super::Schema;
 use super::node::{Flags, Node};
-use super::validate::{as_json, shown};
 use crate::catalog::ListType;
-use crate::field_error::FieldError;
+use crate::field_error::{FieldError, as_json, shown};
 use crate::value::Path;
 use crate::{Map, Text, Value};
 

@@ -169,8 +169,12 @@ fn shape_and_judge(object: &mut Value, cx: &Context<'_>) -> Result<Vec<String>, 
     }
     scope.strategy.prepare_create(object, cx);
     canonical::canonicalize(object, scope.of.node());
-    let mut errors = meta::validate(object, scope, scope.strategy.name_rule());
+    let mut errors = Vec::new();
     let warnings = scope.strategy.judge(object, None, cx, &mut errors)?;
+    // The kind's own words about a name are better than those that fit every kind.
+    if errors.is_empty() {
+        meta::judge_new(object, scope, &mut errors);
+    }
     if !errors.is_empty() {
         return Err(ApiError::invalid(scope.kind, object.meta().name(), &FieldErrors(errors)));
     }

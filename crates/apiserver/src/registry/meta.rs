@@ -3,16 +3,30 @@
 use std::collections::HashSet;
 
 use coracle_api::codec::json;
-use coracle_api::field_error::FieldError;
+use coracle_api::meta::validate::{self, Prefix, Rules};
 use coracle_api::names::{self, Rule};
 use coracle_api::time::Timestamp;
 use coracle_api::uid::Uid;
 use coracle_api::{Map, Path, Value};
 
+use super::strategy::{Context, Errors};
 use super::{Registry, Scope};
 use crate::ApiError;
 
 const METADATA: Path<'static> = Path::Field(&Path::Root, "metadata");
+
+/// The object is called what the path says.
+pub(super) fn check_name(object: &Value, name: &str) -> Result<(), ApiError> {
+    match object.meta().name() {
+        "" => Err(ApiError::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        ))),
+        given if given != name => Err(ApiError::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        ))),
+        _ => Ok(()),
+    }
+}
 
 /// The namespace of the path goes into the object, or agrees with it.
 pub(super) fn settle_namespace(object: &mut Value, scope: &Scope<'_>) -> Result<(), ApiError> {
@@ -68,23 +82,76 @@ impl Registry {
         let mut metadata = object.meta_mut();
         metadata.set_uid(&uid.to_string());
         metadata.set_creation_timestamp(Some(now));
-        metadata.members().remove("generation");
         if scope.resource.has_generation {
             metadata.set_generation(1);
         }
     }
 }
 
-/// What is wrong with the metadata of an object, by the rule of its kind's names.
-pub(super) fn validate(object: &Value, _: &Scope<'_>, rule: Rule) -> Vec<FieldError> {
-    let name = object.meta().name();
-    if name.is_empty() {
-        return vec![FieldError::required(&METADATA.field("name"), "name or generateName is required")];
-    }
-    rule(name).into_iter().map(|why| FieldError::invalid_str(&METADATA.field("name"), name, why)).collect()
+/// How a kind itself judges metadata, besides what is asked of every kind.
+///
+/// Upstream does both, which clients see: on a create the kind speaks first, together with what else it finds wrong, and
+/// only where it found nothing comes what is asked of every kind; on an update both speak, so that causes repeat.
+#[derive(Clone, Copy)]
+pub struct OwnMetadata {
+    pub name: Rule,
+    pub prefix: Prefix,
+    /// Whether finalizers without a domain are known ones.
+    pub known_finalizers: bool,
+    /// Whether it looks at a new object's metadata.
+    pub on_create: bool,
+    /// Whether it looks at a change of metadata before all else. Kinds that do so later say no, and do.
+    pub on_update: bool,
 }
 
-/// What is wrong with the change of an object's metadata.
-pub(super) fn validate_update(new: &Value, _old: &Value, scope: &Scope<'_>) -> Vec<FieldError> {
-    validate(new, scope, names::path_segment_name)
+impl OwnMetadata {
+    /// What most kinds do.
+    pub const fn named(name: Rule) -> OwnMetadata {
+        OwnMetadata {
+            name,
+            prefix: Prefix::LikeName,
+            known_finalizers: true,
+            on_create: true,
+            on_update: true,
+        }
+    }
+
+    /// The kind leaves metadata to the road.
+    pub const NONE: OwnMetadata = OwnMetadata {
+        name: names::path_segment_name,
+        prefix: Prefix::PathSegment,
+        known_finalizers: false,
+        on_create: false,
+        on_update: false,
+    };
+
+    /// Judges the metadata of a new object, or that of a changed one anew.
+    pub fn judge(&self, object: &Value, cx: &Context<'_>, errors: &mut Errors) {
+        let namespaced = cx.scope.resource.namespaced;
+        let rules = Rules { namespaced, name: self.name, prefix: self.prefix };
+        validate::new(object.meta(), &METADATA, rules, errors);
+        if self.known_finalizers {
+            validate::known_finalizers(object.meta(), &METADATA, errors);
+        }
+    }
+
+    /// Judges a change of metadata.
+    pub fn judge_change(&self, new: &Value, old: &Value, errors: &mut Errors) {
+        validate::change(new.meta(), old.meta(), &METADATA, errors);
+        if self.known_finalizers {
+            validate::known_finalizers(new.meta(), &METADATA, errors);
+        }
+    }
+}
+
+/// What is asked of the metadata of every new object.
+pub(super) fn judge_new(object: &Value, scope: &Scope<'_>, errors: &mut Errors) {
+    let rules = Rules { namespaced: scope.resource.namespaced, ..Rules::ANY_KIND };
+    validate::new(object.meta(), &METADATA, rules, errors);
+}
+
+/// What is asked of every change of metadata.
+pub(super) fn judge_change(new: &Value, old: &Value, scope: &Scope<'_>, errors: &mut Errors) {
+    judge_new(new, scope, errors);
+    validate::change(new.meta(), old.meta(), &METADATA, errors);
 }

@@ -35,6 +35,7 @@ use crate::cache::{Cache, Caches, Entry};
 pub use create::Written;
 pub use decode::Body;
 pub use delete::Deleted;
+pub use meta::OwnMetadata;
 pub use part::Part;
 pub use read::List;
 pub use subresource::{Call, Content, Reply};

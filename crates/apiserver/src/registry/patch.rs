@@ -10,7 +10,7 @@ use coracle_api::{Map, Path, Value};
 use http::StatusCode;
 
 use super::create::Written;
-use super::{Part, Registry, Scope};
+use super::{Part, Registry, Scope, meta};
 use crate::ApiError;
 use crate::request::{FieldValidation, WriteOptions};
 
@@ -36,8 +36,10 @@ impl Registry {
         let mut noticed = Vec::new();
         let mut written = self
             .change(scope, name, part, options, |old| {
-                let (new, complaints) = instructions.put_into(old, body, scope.of)?;
+                let (mut new, complaints) = instructions.put_into(old, body, scope.of)?;
                 noticed = heeded(complaints, options.field_validation)?;
+                meta::settle_namespace(&mut new, scope)?;
+                meta::check_name(&new, name)?;
                 Ok(new)
             })
             .await?;

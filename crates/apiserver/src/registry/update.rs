@@ -35,17 +35,7 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
         let (mut object, warnings) = body.object(scope, options.field_validation)?;
-        let given = object.meta().name();
-        if given.is_empty() {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({name} based on URL) was undeterminable: name must be provided"
-            )));
-        }
-        if given != name {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({given}) does not match the name on the URL ({name})"
-            )));
-        }
+        meta::check_name(&object, name)?;
         meta::settle_namespace(&mut object, scope)?;
         meta::merge_owners(&mut object);
         if self.cache(scope)?.get(&scope.key(name)).is_none()
@@ -55,7 +45,11 @@ impl Registry {
         {
             return self.insert(scope, object, options, warnings).await;
         }
-        match self.change(scope, name, part, options, |_| Ok(object.clone())).await {
+        let make = |old: &Value| {
+            check_uid(scope, name, old, &object)?;
+            Ok(object.clone())
+        };
+        match self.change(scope, name, part, options, make).await {
             Ok(mut written) => {
                 written.warnings.splice(..0, warnings);
                 Ok(written)
@@ -220,16 +214,19 @@ impl Registry {
     }
 }
 
+/// Whoever puts an object and says which one it is means no namesake of it.
+fn check_uid(scope: &Scope<'_>, name: &str, old: &Value, wanted: &Value) -> Result<(), ApiError> {
+    let (uid, found) = (wanted.meta().uid(), old.meta().uid());
+    if uid.is_empty() || uid == found {
+        return Ok(());
+    }
+    let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {found}");
+    Err(ApiError::conflict(scope.resource, name, &why))
+}
+
 /// Whether the writer named the version it saw; refused if that is not the current one.
 fn check_versions(scope: &Scope<'_>, name: &str, old: &Value, wanted: &Value) -> Result<bool, ApiError> {
-    let (seen, uid) = (wanted.meta().resource_version(), wanted.meta().uid());
-    if !uid.is_empty() && uid != old.meta().uid() {
-        let why = format!(
-            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-            old.meta().uid()
-        );
-        return Err(ApiError::conflict(scope.resource, name, &why));
-    }
+    let seen = wanted.meta().resource_version();
     if seen.is_empty() || seen == "0" {
         if scope.resource.needs_version {
             let place = Path::Root.field("metadata");
@@ -238,7 +235,8 @@ fn check_versions(scope: &Scope<'_>, name: &str, old: &Value, wanted: &Value) ->
                 "0".into(),
                 "must be specified for an update",
             );
-            return Err(ApiError::invalid(scope.kind, name, &FieldErrors(vec![error])));
+            let resource = scope.resource;
+            return Err(ApiError::invalid_kind(&resource.group, &resource.plural, name, &error.into()));
         }
         return Ok(false);
     }
@@ -257,11 +255,13 @@ fn shape_and_judge(new: &mut Value, old: &Value, cx: &Context<'_>) -> Result<Vec
     if scope.resource.has_generation && scope.strategy.counts_generation(new, old, part) {
         new.meta_mut().set_generation(old.meta().generation() + 1);
     }
-    let mut errors = meta::validate_update(new, old, scope);
+    let mut errors = Vec::new();
+    meta::judge_change(new, old, scope, &mut errors);
     let warnings = scope.strategy.judge(new, Some(old), cx, &mut errors)?;
     if !errors.is_empty() {
         return Err(ApiError::invalid(scope.kind, new.meta().name(), &FieldErrors(errors)));
     }
+    new.meta_mut().members().remove("resourceVersion");
     // A write that changes nothing but the times of owners is none.
     let mut before = old.clone();
     before.meta_mut().members().remove("resourceVersion");
@@ -298,7 +298,8 @@ fn carry_over(scope: &Scope<'_>, part: Part, old: &Value, wanted: &mut Value) ->
             carry(metadata, old_metadata, name);
         }
     }
-    metadata.remove("resourceVersion");
+    // Whoever named no version means the current one.
+    carry(metadata, old_metadata, "resourceVersion");
     Ok(())
 }
 

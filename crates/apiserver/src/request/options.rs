@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use coracle_api::field_error::{FieldError, FieldErrorKind, FieldErrors};
 use coracle_api::go_text::{Quoted, parse_int};
+use coracle_api::meta::validate;
 use coracle_api::resource_version::ResourceVersion;
 use coracle_api::selector::LabelSelector;
 use coracle_api::{Path, Value};
@@ -84,7 +85,7 @@ impl WriteOptions {
                 errors.push(required("fieldManager", "is required for apply patch"));
             }
         }
-        check_manager(manager, &mut errors);
+        validate::field_manager(manager, &Path::Root.field("fieldManager"), &mut errors);
         let dry_run: Vec<&str> = query.all("dryRun").collect();
         check_dry_run(&dry_run, &mut errors);
         let field_validation = match query.get("fieldValidation").unwrap_or_default() {
@@ -257,24 +258,6 @@ fn from_query(query: &Query) -> Result<RawDelete, ApiError> {
     let options = DeleteOptions { grace_period, ..DeleteOptions::default() };
     let propagation = query.get("propagationPolicy").map(str::to_string);
     Ok((options, propagation, query.all("dryRun").map(str::to_string).collect()))
-}
-
-fn check_manager(manager: &str, errors: &mut Vec<FieldError>) {
-    const LONGEST: usize = 128;
-    if manager.len() > LONGEST {
-        errors.push(FieldError {
-            kind: FieldErrorKind::TooLong,
-            field: "fieldManager".to_string(),
-            bad_value: None,
-            detail: format!("may not be more than {LONGEST} bytes"),
-        });
-    }
-    for (place, character) in manager.char_indices() {
-        if character.is_control() {
-            let detail = format!("invalid character U+{:04X} (at position {place})", u32::from(character));
-            errors.push(FieldError::invalid_str(&Path::Root.field("fieldManager"), manager, detail));
-        }
-    }
 }
 
 fn check_dry_run(given: &[&str], errors: &mut Vec<FieldError>) {

@@ -4,8 +4,8 @@
 
 use super::super::build::{Purpose, build};
 use super::super::node::{Node, NodeId};
-use super::super::{Props, Schema, prune, validate::shown};
-use crate::field_error::{FieldError, FieldErrors};
+use super::super::{Props, Schema, prune};
+use crate::field_error::{FieldError, FieldErrors, shown};
 use crate::value::Path;
 use crate::{Map, Text, Value};
 

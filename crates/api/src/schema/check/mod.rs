@@ -15,9 +15,8 @@ pub use field_path::{FieldPathError, field_path};
 
 use super::Props;
 use super::build::{Purpose, build};
-use super::validate::as_json;
 use crate::Value;
-use crate::field_error::FieldError;
+use crate::field_error::{FieldError, as_json};
 use crate::value::Path;
 
 /// What is asked of a schema. An update does not ask for what the old definition did not have either.

@@ -1,9 +1,8 @@
 //! What of OpenAPI is allowed where, and what list types, map types and rules ask for.
 
 use super::super::props::{Props, Sub};
-use super::super::validate::as_json;
 use super::{Demands, field_path};
-use crate::field_error::FieldError;
+use crate::field_error::{FieldError, as_json};
 use crate::go_text::Quoted;
 use crate::value::Path;
 use crate::{Text, Value};

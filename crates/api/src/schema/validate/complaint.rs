@@ -1,10 +1,14 @@
 //! Complaints, worded as upstream's validator words them and turned into field errors as its API server does.
 
-use super::{Walk, shown};
+use super::Walk;
 use crate::Value;
-use crate::field_error::{FieldError, FieldErrorKind};
+use crate::field_error::{FieldError, FieldErrorKind, as_json, shown};
 use crate::go_text::Quoted;
 use crate::value::Path;
+
+pub(super) fn quoted(text: &str) -> String {
+    Quoted(text).to_string()
+}
 
 /// What a walk found.
 pub(super) struct Outcome {
@@ -106,12 +110,12 @@ impl Outcome {
 impl Walk<'_> {
     pub(super) fn wrong_type(&self, wanted: &str, found: &'static str, at: &Path<'_>) -> Complaint {
         let message = format!("{} in body must be of type {wanted}: {}", Place(at), Quoted(found));
-        self.said(FieldErrorKind::TypeInvalid, Some(shown::quoted(found)), message, at)
+        self.said(FieldErrorKind::TypeInvalid, Some(quoted(found)), message, at)
     }
 
     pub(super) fn wrong_format(&self, wanted: &str, text: &str, at: &Path<'_>) -> Complaint {
         let message = format!("{} in body must be of type {wanted}: {}", Place(at), Quoted(text));
-        self.said(FieldErrorKind::TypeInvalid, Some(shown::quoted(text)), message, at)
+        self.said(FieldErrorKind::TypeInvalid, Some(quoted(text)), message, at)
     }
 
     /// The value breaks a rule: `spec.x in body should …`.
@@ -127,12 +131,12 @@ impl Walk<'_> {
 
     /// Upstream does not say in which field, but in words.
     pub(super) fn invalid_somewhere(&self, message: String) -> Complaint {
-        self.said(FieldErrorKind::Invalid, Some(shown::quoted("")), message, &Path::Root)
+        self.said(FieldErrorKind::Invalid, Some(quoted("")), message, &Path::Root)
     }
 
     pub(super) fn forbidden_property(&self, name: &str, at: &Path<'_>) -> Complaint {
         let message = format!("{}.{name} in body is a forbidden property", Place(at));
-        self.said(FieldErrorKind::Invalid, Some(shown::quoted(name)), message, at)
+        self.said(FieldErrorKind::Invalid, Some(quoted(name)), message, at)
     }
 
     pub(super) fn required(&self, at: &Path<'_>) -> Complaint {
@@ -162,8 +166,8 @@ impl Walk<'_> {
 
     pub(super) fn not_supported(&self, value: &Value, allowed: &[Value], at: &Path<'_>) -> Complaint {
         let names = allowed.iter().map(|value| match value {
-            Value::String(text) => shown::quoted(text),
-            other => shown::quoted(&shown::as_json(other)),
+            Value::String(text) => quoted(text),
+            other => quoted(&as_json(other)),
         });
         let detail = format!("supported values: {}", names.collect::<Vec<_>>().join(", "));
         let message = format!("{} in body should be one of {detail}", Place(at));

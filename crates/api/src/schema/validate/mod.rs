@@ -10,10 +10,8 @@
 mod branches;
 mod complaint;
 mod number;
-mod shown;
 
-use complaint::{Complaint, Outcome};
-pub(crate) use shown::{as_json, shown};
+use complaint::{Complaint, Outcome, quoted};
 
 use super::node::{Additional, Checks, Flags, Node, NodeId, Type, Types};
 use super::{Schema, correlate};
@@ -141,11 +139,9 @@ impl Walk<'_> {
             out.fail(|| self.too_long(most, at));
         } else if let Some(least) = checks.min_length.filter(|least| length() < *least) {
             let wanted = || format!("should be at least {least} chars long");
-            out.fail(|| self.invalid(shown::quoted(text), &wanted(), at));
+            out.fail(|| self.invalid(quoted(text), &wanted(), at));
         } else if let Some(pattern) = checks.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
-            out.fail(|| {
-                self.invalid(shown::quoted(text), &format!("should match '{}'", pattern.as_str()), at)
-            });
+            out.fail(|| self.invalid(quoted(text), &format!("should match '{}'", pattern.as_str()), at));
         }
         if let Some(format) = checks.format {
             out.matched(1);
@@ -183,7 +179,7 @@ impl Walk<'_> {
             out.fail(|| self.too_many(count, most, "items", at));
         }
         if checks.unique_items && super::lists::has_duplicates(items) {
-            out.fail(|| self.invalid(shown::quoted(""), "shouldn't contain duplicates", at));
+            out.fail(|| self.invalid(quoted(""), "shouldn't contain duplicates", at));
         }
     }
 

@@ -1,6 +1,5 @@
 //! A strategy without its type, as the road holds one.
 
-use coracle_api::names::Rule;
 use coracle_api::{Value, typed};
 use futures_util::future::BoxFuture;
 
@@ -10,8 +9,6 @@ use crate::registry::Part;
 
 /// [`Strategy`] over trees: views are made here.
 pub(in crate::registry) trait AnyStrategy: Send + Sync {
-    fn name_rule(&self) -> Rule;
-
     fn begin<'a>(
         &'a self,
         new: &'a mut Value,
@@ -49,10 +46,6 @@ pub(in crate::registry) trait AnyStrategy: Send + Sync {
 }
 
 impl<S: Strategy> AnyStrategy for S {
-    fn name_rule(&self) -> Rule {
-        Strategy::name_rule(self)
-    }
-
     fn begin<'a>(
         &'a self,
         new: &'a mut Value,
@@ -79,9 +72,20 @@ impl<S: Strategy> AnyStrategy for S {
     ) -> Result<Vec<String>, ApiError> {
         let new = judged::<S>(new)?;
         let old = old.map(judged::<S>).transpose()?;
+        let own = self.own_metadata(cx.part);
         match &old {
-            None => self.validate(&new, cx, errors),
-            Some(old) => self.validate_update(&new, old, cx, errors),
+            None => {
+                if own.on_create {
+                    own.judge(new.tree, cx, errors);
+                }
+                self.validate(&new, cx, errors);
+            }
+            Some(old) => {
+                if own.on_update {
+                    own.judge_change(new.tree, old.tree, errors);
+                }
+                self.validate_update(&new, old, cx, errors);
+            }
         }
         if !errors.is_empty() {
             return Ok(Vec::new());

@@ -1,9 +1,9 @@
 //! The strategy of kinds that have none: the road alone.
 
-use coracle_api::names::{self, Rule};
 use serde::de::IgnoredAny;
 
 use super::Strategy;
+use crate::registry::{OwnMetadata, Part};
 
 pub(super) struct Generic;
 
@@ -11,7 +11,7 @@ impl Strategy for Generic {
     /// Nothing is judged, so nothing is decoded.
     type Object = IgnoredAny;
 
-    fn name_rule(&self) -> Rule {
-        names::path_segment_name
+    fn own_metadata(&self, _: Part) -> OwnMetadata {
+        OwnMetadata::NONE
     }
 }

@@ -22,7 +22,7 @@ use coracle_api::{Path, Value};
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
-use super::{Part, Registry, Scope};
+use super::{OwnMetadata, Part, Registry, Scope};
 use crate::ApiError;
 
 /// What a strategy may look at besides the objects.
@@ -75,7 +75,12 @@ pub trait Strategy: Send + Sync + 'static {
 
     /// The rule of its names.
     fn name_rule(&self) -> Rule {
-        names::path_segment_name
+        names::dns1123_subdomain
+    }
+
+    /// What it itself looks at in metadata when this part is written.
+    fn own_metadata(&self, part: Part) -> OwnMetadata {
+        OwnMetadata::named(self.name_rule())
     }
 
     /// Reserves what lives outside the object, before it is shaped and judged. `old` is there on an update.
@@ -96,10 +101,11 @@ pub trait Strategy: Send + Sync + 'static {
     /// [`Part::Main`] and [`Part::Status`]; other parts are the kind's own, and `new` is as the client sent it.
     fn prepare_update(&self, new: &mut Value, old: &Value, cx: &Context<'_>) {}
 
-    /// Judges a new object, metadata aside.
+    /// Judges a new object. Its metadata has been judged by [`Strategy::own_metadata`].
     fn validate(&self, new: &Judged<'_, Self::Object>, cx: &Context<'_>, errors: &mut Errors) {}
 
-    /// Judges a changed object, metadata aside.
+    /// Judges a changed object. The change of its metadata has been judged by [`Strategy::own_metadata`]; a kind that
+    /// judges the new metadata once more calls [`OwnMetadata::judge`].
     fn validate_update(
         &self,
         new: &Judged<'_, Self::Object>,

@@ -1,7 +1,9 @@
 //! What every object has: its `metadata`, read and set in place.
 //!
 //! [`Value::meta`] reads, [`Value::meta_mut`] sets. What is absent reads as empty, and setting something empty takes
-//! it away, because that is how objects are encoded.
+//! it away, because that is how objects are encoded. [`validate`] says what is wrong with metadata.
+
+pub mod validate;
 
 use crate::owner::OwnerReference;
 use crate::resource_version::ResourceVersion;
