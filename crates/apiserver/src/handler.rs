@@ -10,6 +10,7 @@ use coracle_api::Value;
 use coracle_api::catalog::{Resource, Subresource};
 use coracle_api::codec::json;
 use coracle_api::codec::media_type::{self, Endpoint, MediaType, PatchType};
+use coracle_api::resource_version::ResourceVersion;
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited, StreamBody};
@@ -17,7 +18,7 @@ use hyper::body::Frame;
 
 use crate::answer::{self, Answer};
 use crate::authn::{Caller, User};
-use crate::registry::{self, Call, Content, Deleted, Part, Registry, Scope, WatchStream, Written};
+use crate::registry::{self, Call, Content, Deleted, Part, Registry, Scope, Wanted, WatchStream, Written};
 use crate::request::{DeleteOptions, ListOptions, Query, RequestInfo, Target, WriteOptions};
 use crate::{ApiError, discovery};
 
@@ -117,14 +118,20 @@ impl Server {
         };
         match info.verb {
             "get" => {
-                let entry = self.registry.get(&scope, &target.name)?;
+                let entry = self.registry.read(&scope, &target.name, wanted_version(query)?).await?;
                 Ok(answer::entry(StatusCode::OK, &entry, &scope, media_type))
             }
             "list" => {
-                let list = self.registry.list(&scope, &ListOptions::parse(query)?)?;
+                let list = self.registry.list(&scope, &ListOptions::parse(query)?).await?;
                 Ok(answer::list(&list, &scope, media_type))
             }
-            "watch" => self.watch(&scope, &ListOptions::parse(query)?),
+            "watch" => {
+                let mut options = ListOptions::parse(query)?;
+                if target.old_style_watch {
+                    options.only_object(&target.name)?;
+                }
+                self.watch(&scope, &options).await
+            }
             "delete" => {
                 let options = delete_options(query, headers, body).await?;
                 Ok(deleted(&self.registry.delete(&scope, &target.name, &options).await?, &scope, media_type))
@@ -209,9 +216,9 @@ impl Server {
         }
     }
 
-    fn watch(self: &Arc<Self>, scope: &Scope<'_>, options: &ListOptions) -> Result<Answer, ApiError> {
+    async fn watch(self: &Arc<Self>, scope: &Scope<'_>, options: &ListOptions) -> Result<Answer, ApiError> {
         let content_type = "application/json";
-        let events = match self.registry.watch(scope, options) {
+        let events = match self.registry.watch(scope, options).await {
             Ok(events) => events,
             // The stream has begun for a client that asks for what is gone: it is told inside.
             Err(gone) if gone.code == StatusCode::GONE => {
@@ -253,6 +260,15 @@ async fn next_chunk(events: &mut WatchStream, ends: tokio::time::Instant) -> Opt
             return Some(bookmark);
         }
     }
+}
+
+/// The version that a get will be content with.
+fn wanted_version(query: &Query) -> Result<Wanted, ApiError> {
+    let text = query.get("resourceVersion").unwrap_or_default();
+    let version = text.parse::<ResourceVersion>();
+    let version =
+        version.map_err(|error| ApiError::bad_request(format!("invalid resource version: {error}")))?;
+    Ok(Wanted::version(!text.is_empty(), version.0))
 }
 
 fn find(target: &Target) -> Result<&'static Resource, ApiError> {

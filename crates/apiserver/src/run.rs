@@ -26,6 +26,8 @@ pub struct Config {
     pub client_authorities: Option<PathBuf>,
     /// Whether requests without credentials are let in, as `system:anonymous`.
     pub anonymous: bool,
+    /// Whether others write to the store as well.
+    pub shared_store: bool,
 }
 
 pub struct CertificateFiles {
@@ -82,6 +84,7 @@ pub async fn run(
         store: store.clone(),
         caches: caches.clone(),
         admission: Admission::default(),
+        shared_store: config.shared_store,
         now: world.now,
         random: world.random,
     };

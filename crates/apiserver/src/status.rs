@@ -20,6 +20,8 @@ pub struct ApiError {
     pub retry_after: Option<u32>,
     /// What the client is told besides.
     pub warnings: Vec<String>,
+    /// Where a list whose version is gone may go on; empty: nowhere.
+    pub continue_token: String,
 }
 
 /// What a refusal is about.
@@ -48,6 +50,7 @@ impl ApiError {
             details: None,
             retry_after: None,
             warnings: Vec::new(),
+            continue_token: String::new(),
         }
     }
 
@@ -115,6 +118,36 @@ impl ApiError {
         ApiError::new(StatusCode::CONFLICT, "Conflict", message).with(about(resource, name))
     }
 
+    /// A conflict that names the kind instead of the resource.
+    pub fn conflict_of_kind(kind: &Kind, name: &str, why: &str) -> ApiError {
+        let qualified = match kind.group.as_str() {
+            "" => kind.name.to_string(),
+            group => format!("{}.{group}", kind.name),
+        };
+        let message = format!("Operation cannot be fulfilled on {qualified} \"{name}\": {why}");
+        let details = Details {
+            name: name.to_string(),
+            group: kind.group.to_string(),
+            kind: kind.name.to_string(),
+            ..Details::default()
+        };
+        ApiError::new(StatusCode::CONFLICT, "Conflict", message).with(details)
+    }
+
+    /// The store has not come to a version that somebody claims to have seen.
+    pub fn version_too_large(asked: u64, current: u64) -> ApiError {
+        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+        let cause = Cause {
+            reason: "ResourceVersionTooLarge",
+            message: "Too large resource version".to_string(),
+            field: String::new(),
+        };
+        let mut error = ApiError::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
+            .with(Details { causes: vec![cause], ..Details::default() });
+        error.retry_after = Some(1);
+        error
+    }
+
     pub fn forbidden(resource: &Resource, name: &str, why: &str) -> ApiError {
         let message = match name {
             "" => format!("{} is forbidden: {why}", qualified(resource)),
@@ -173,7 +206,11 @@ impl ApiError {
         let mut status = Map::new();
         status.insert("apiVersion", "v1");
         status.insert("kind", "Status");
-        status.insert("metadata", Value::object());
+        let mut metadata = Map::new();
+        if !self.continue_token.is_empty() {
+            metadata.insert("continue", self.continue_token.as_str());
+        }
+        status.insert("metadata", metadata);
         status.insert("status", "Failure");
         if !self.message.is_empty() {
             status.insert("message", self.message.as_str());

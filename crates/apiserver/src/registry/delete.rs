@@ -132,7 +132,7 @@ impl Registry {
         list: &ListOptions,
         options: &DeleteOptions,
     ) -> Result<super::List, ApiError> {
-        let found = self.list(scope, list)?;
+        let found = self.list(scope, list).await?;
         for entry in &found.entries {
             let scope = Scope { namespace: entry.namespace(), ..*scope };
             let name = entry.key.rsplit('/').next().unwrap_or_default();
@@ -227,15 +227,20 @@ fn check_preconditions(
     options: &DeleteOptions,
 ) -> Result<(), ApiError> {
     let metadata = object.meta();
-    let failed = |what: &str, wanted: &str, found: &str| {
-        let why =
-            format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
-        Err(ApiError::conflict(scope.resource, name, &why))
+    let failed = |what: &str, wanted: &str, found: &str, why: &str| {
+        let why = format!(
+            "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). {why}"
+        );
+        // A delete names the kind where other refusals name the resource.
+        Err(ApiError::conflict_of_kind(scope.kind, name, &why))
     };
     match (&options.uid, &options.version) {
-        (Some(uid), _) if uid != metadata.uid() => failed("UID", uid, metadata.uid()),
+        (Some(uid), _) if uid != metadata.uid() => {
+            failed("UID", uid, metadata.uid(), "The object might have been deleted and then recreated")
+        }
         (_, Some(version)) if version != metadata.resource_version() => {
-            failed("ResourceVersion", version, metadata.resource_version())
+            let found = metadata.resource_version();
+            failed("ResourceVersion", version, found, "The object might have been modified")
         }
         _ => Ok(()),
     }

@@ -4,6 +4,7 @@
 //! admit, shape and judge by the kind's [`strategy`], encode once, compare-and-swap in the store, wait until the cache
 //! has it. Reads stop at the cache. Kinds with behaviour of their own live below, in the folder of their group.
 
+mod continuation;
 mod core;
 mod create;
 mod decode;
@@ -37,7 +38,7 @@ pub use decode::Body;
 pub use delete::Deleted;
 pub use meta::OwnMetadata;
 pub use part::Part;
-pub use read::List;
+pub use read::{List, Wanted};
 pub use subresource::{Call, Content, Reply};
 pub use watch::WatchStream;
 
@@ -59,6 +60,8 @@ pub struct Registry {
     pub store: Arc<dyn Store>,
     pub caches: Arc<Caches>,
     pub admission: Admission,
+    /// Whether others write to the store as well: then a cache has to be proven fresh before it is read.
+    pub shared_store: bool,
     /// The wall clock.
     pub now: fn() -> Timestamp,
     /// 64 random bits.

@@ -1,16 +1,21 @@
-//! Get and list: from the cache, at a revision.
+//! Get and list: from the cache, at the revision that the client asks for.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use coracle_api::codec::json;
+use coracle_api::Text;
 use coracle_api::selector::FieldSelector;
-use coracle_api::{Map, Text, Value};
-use coracle_store::Revision;
+use coracle_store::{KeyRange, RangeRequest, Revision, StoreError};
+use imbl::OrdMap;
 
+use super::continuation::Continuation;
 use super::{Registry, Scope};
 use crate::ApiError;
-use crate::cache::Entry;
-use crate::request::ListOptions;
+use crate::cache::{Entry, Snapshot};
+use crate::request::{ListOptions, VersionMatch};
+
+/// So long a read waits for a version that is yet to come.
+const WAIT_FOR_VERSION: Duration = Duration::from_secs(3);
 
 /// A page of a list.
 pub struct List {
@@ -20,13 +25,50 @@ pub struct List {
     pub remaining: Option<usize>,
 }
 
+/// Which of an object's or a list's versions will do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// The newest there is.
+    Newest,
+    /// Whatever is at hand.
+    Any,
+    NotOlderThan(Revision),
+    Exactly(Revision),
+}
+
+impl Wanted {
+    /// What `resourceVersion` alone means: unset, zero, or a version that the answer may not be older than.
+    pub fn version(given: bool, version: u64) -> Wanted {
+        match version {
+            0 if given => Wanted::Any,
+            0 => Wanted::Newest,
+            version => Wanted::NotOlderThan(Revision::new(version)),
+        }
+    }
+
+    fn list(options: &ListOptions) -> Wanted {
+        match (Wanted::version(options.version_given, options.version.0), options.version_match) {
+            (Wanted::NotOlderThan(revision), Some(VersionMatch::Exact)) => Wanted::Exactly(revision),
+            // Pages are of one version, so the first has to be of the one that was asked for.
+            (Wanted::NotOlderThan(revision), None) if options.limit > 0 => Wanted::Exactly(revision),
+            (wanted, _) => wanted,
+        }
+    }
+}
+
 impl Registry {
+    /// One object as it is now; on a store that others write to, as the cache has it.
     pub fn get(&self, scope: &Scope<'_>, name: &str) -> Result<Arc<Entry>, ApiError> {
         self.cache(scope)?.get(&scope.key(name)).ok_or_else(|| ApiError::not_found(scope.resource, name))
     }
 
-    pub fn list(&self, scope: &Scope<'_>, options: &ListOptions) -> Result<List, ApiError> {
-        let cache = self.cache(scope)?;
+    /// One object, of a version that the client is content with.
+    pub async fn read(&self, scope: &Scope<'_>, name: &str, wanted: Wanted) -> Result<Arc<Entry>, ApiError> {
+        self.reach(wanted).await?;
+        self.get(scope, name)
+    }
+
+    pub async fn list(&self, scope: &Scope<'_>, options: &ListOptions) -> Result<List, ApiError> {
         let fields = field_selector(scope, &options.fields)?;
         let start = match options.continue_token.as_str() {
             "" => None,
@@ -35,39 +77,126 @@ impl Registry {
                     "specifying resource version is not allowed when using continue",
                 ));
             }
-            token => Some(Continue::decode(token)?),
+            token => Some(Continuation::decode(token)?),
         };
-        let snapshot = match &start {
-            None => cache.snapshot(),
-            Some(token) => cache.snapshot_at(token.revision).ok_or_else(expired)?,
+        let (revision, snapshot) = match &start {
+            None => self.snapshot(scope, Wanted::list(options)).await?,
+            Some(Continuation { revision: None, .. }) => self.snapshot(scope, Wanted::Newest).await?,
+            Some(page @ Continuation { revision: Some(revision), .. }) => {
+                let found = self.snapshot(scope, Wanted::Exactly(*revision)).await;
+                found.map_err(|error| expired_page(error, page))?
+            }
         };
         let prefix = if scope.namespace.is_empty() { String::new() } else { format!("{}/", scope.namespace) };
-        let from = start.as_ref().map_or_else(|| Text::new(&prefix), |token| Text::new(&token.start));
-        let mut entries = Vec::new();
-        let mut left = snapshot.entries.range(from..).take_while(|(key, _)| key.starts_with(&prefix));
-        let mut more = None;
-        for (key, entry) in left.by_ref() {
+        let from = format!("{prefix}{}", start.as_ref().map_or("", |page| &page.start));
+        let mut entries: Vec<Arc<Entry>> = Vec::new();
+        let mut left =
+            snapshot.entries.range(Text::from(from)..).take_while(|(key, _)| key.starts_with(&prefix));
+        let mut more = false;
+        for (_, entry) in left.by_ref() {
             if !entry.matches(&options.labels, &fields, scope.resource) {
                 continue;
             }
             if options.limit > 0 && entries.len() == options.limit {
-                more = Some(key.clone());
+                more = true;
                 break;
             }
             entries.push(entry.clone());
         }
         let everything = options.labels.is_everything() && fields.is_everything();
-        let remaining = (more.is_some() && everything).then(|| 1 + left.count());
-        let revision = start.map_or_else(|| self.caches.applied(), |token| token.revision);
-        let continue_token = match more {
+        let remaining = (more && everything).then(|| 1 + left.count());
+        let continue_token = match entries.last().filter(|_| more) {
             None => String::new(),
-            Some(key) => {
-                cache.keep(revision, snapshot.clone());
-                Continue { revision, start: key.to_string() }.encode()
+            Some(last) => {
+                self.cache(scope)?.keep(revision, snapshot.clone());
+                let start = format!("{}\0", &last.key[prefix.len()..]);
+                Continuation { revision: Some(revision), start }.encode()
             }
         };
         Ok(List { revision, entries, continue_token, remaining })
     }
+
+    /// Waits until the caches are as new as wanted.
+    pub(super) async fn reach(&self, wanted: Wanted) -> Result<(), ApiError> {
+        let revision = match wanted {
+            Wanted::Any => return Ok(()),
+            // Nobody else writes: what was acknowledged has been applied.
+            Wanted::Newest if !self.shared_store => return Ok(()),
+            Wanted::Newest => {
+                let newest = self
+                    .store
+                    .current_revision()
+                    .await
+                    .map_err(|error| super::update::store_error(&error))?;
+                if self.caches.applied() < newest {
+                    self.store.progress().await.map_err(|error| super::update::store_error(&error))?;
+                }
+                newest
+            }
+            Wanted::NotOlderThan(revision) | Wanted::Exactly(revision) => revision,
+        };
+        if self.caches.applied() >= revision {
+            return Ok(());
+        }
+        let reached = tokio::time::timeout(WAIT_FOR_VERSION, self.caches.reached(revision)).await;
+        reached.map_err(|_| ApiError::version_too_large(revision.get(), self.caches.applied().get()))
+    }
+
+    async fn snapshot(
+        &self,
+        scope: &Scope<'_>,
+        wanted: Wanted,
+    ) -> Result<(Revision, Arc<Snapshot>), ApiError> {
+        self.reach(wanted).await?;
+        let cache = self.cache(scope)?;
+        // Taken before the snapshot: what the list claims to show, it shows.
+        let applied = self.caches.applied();
+        let snapshot = cache.snapshot();
+        match wanted {
+            Wanted::Exactly(revision) if snapshot.revision <= revision => Ok((revision, snapshot)),
+            Wanted::Exactly(revision) => match cache.snapshot_at(revision) {
+                Some(snapshot) => Ok((revision, snapshot)),
+                None => Ok((revision, Arc::new(self.stored_at(scope, revision).await?))),
+            },
+            _ => Ok((applied.max(snapshot.revision), snapshot)),
+        }
+    }
+
+    /// What the store held at a revision that no cache remembers.
+    async fn stored_at(&self, scope: &Scope<'_>, revision: Revision) -> Result<Snapshot, ApiError> {
+        let prefix = scope.store_key("");
+        let root = prefix.len() - scope.key("").len();
+        let range = RangeRequest::new(KeyRange::prefix(prefix)).at(revision);
+        let answer = self.store.range(range).await.map_err(|error| match error {
+            StoreError::Compacted { .. } => {
+                ApiError::expired("The resourceVersion for the provided list is too old.")
+            }
+            error => super::update::store_error(&error),
+        })?;
+        let mut entries = OrdMap::new();
+        for kv in &answer.kvs {
+            let key = String::from_utf8_lossy(&kv.key[root..]);
+            let entry = Entry::stored(&key, &kv.value, kv.mod_revision, scope.resource, scope.of);
+            let entry = entry.map_err(|bad| ApiError::internal(bad.to_string()))?;
+            entries.insert(entry.key.clone(), Arc::new(entry));
+        }
+        Ok(Snapshot { revision, entries })
+    }
+}
+
+/// The list of an open token is gone: the client may go on with what there is now.
+fn expired_page(error: ApiError, page: &Continuation) -> ApiError {
+    if error.code != http::StatusCode::GONE {
+        return error;
+    }
+    let mut expired = ApiError::expired(
+        "The provided continue parameter is too old to display a consistent list result. You can start a new list \
+         without the continue parameter, or use the continue token in this response to retrieve the remainder of the \
+         results. Continuing with the provided token results in an inconsistent list - objects that were created, \
+         modified, or deleted between the time the first chunk was returned and now may show up in the list.",
+    );
+    expired.continue_token = Continuation { revision: None, start: page.start.clone() }.encode();
+    expired
 }
 
 /// A field selector over the fields that the resource has.
@@ -88,78 +217,4 @@ pub(super) fn field_selector(scope: &Scope<'_>, text: &str) -> Result<FieldSelec
             })
         })
         .map_err(ApiError::bad_request)
-}
-
-/// Where the next page begins: upstream's token.
-struct Continue {
-    revision: Revision,
-    start: String,
-}
-
-impl Continue {
-    fn encode(&self) -> String {
-        let mut token = Map::new();
-        token.insert("v", "meta.k8s.io/v1");
-        token.insert("rv", self.revision.to_wire());
-        token.insert("start", self.start.as_str());
-        base64_url(&json::to_vec(&Value::Object(token)))
-    }
-
-    fn decode(token: &str) -> Result<Continue, ApiError> {
-        let bad = |why: String| {
-            ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
-        };
-        let text =
-            from_base64_url(token).map_err(|at| bad(format!("illegal base64 data at input byte {at}")))?;
-        let value = json::parse(&text).map_err(|error| bad(error.to_string()))?;
-        let version = value.get("v").and_then(Value::as_str).unwrap_or_default();
-        if version != "meta.k8s.io/v1" {
-            return Err(bad(format!("server does not recognize this encoded version {version}")));
-        }
-        let revision = value.get("rv").and_then(Value::as_int).unwrap_or_default();
-        let start = value.get("start").and_then(Value::as_str).unwrap_or_default();
-        if revision <= 0 || start.is_empty() {
-            return Err(bad("incorrect encoded start resourceVersion or key".to_string()));
-        }
-        let revision = Revision::from_wire(revision).unwrap_or(Revision::ZERO);
-        Ok(Continue { revision, start: start.to_string() })
-    }
-}
-
-fn expired() -> ApiError {
-    ApiError::expired(
-        "The provided continue parameter is too old to display a consistent list result. You can start a new list \
-         without the continue parameter.",
-    )
-}
-
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-fn base64_url(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let whole = chunk
-            .iter()
-            .enumerate()
-            .fold(0u32, |whole, (at, byte)| whole | u32::from(*byte) << (16 - 8 * at));
-        for place in 0..=chunk.len() {
-            let index = usize::try_from(whole >> (18 - 6 * place) & 63).expect("six bits");
-            out.push(char::from(ALPHABET[index]));
-        }
-    }
-    out
-}
-
-fn from_base64_url(text: &str) -> Result<Vec<u8>, usize> {
-    let (mut bytes, mut whole, mut bits) = (Vec::new(), 0u32, 0);
-    for (at, byte) in text.trim_end_matches('=').bytes().enumerate() {
-        let value = ALPHABET.iter().position(|letter| *letter == byte).ok_or(at)?;
-        whole = whole << 6 | u32::try_from(value).expect("six bits");
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            bytes.push(u8::try_from(whole >> bits & 0xff).expect("eight bits"));
-        }
-    }
-    Ok(bytes)
 }

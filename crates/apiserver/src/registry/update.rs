@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use coracle_api::codec::canonical;
 use coracle_api::field_error::{FieldError, FieldErrors};
+use coracle_api::go_text::{Quoted, parse_uint};
 use coracle_api::{Map, Path, Value, apply};
 use coracle_store::{InvalidRequest, Put, StoreError, SwapError};
 
@@ -227,6 +228,11 @@ fn check_uid(scope: &Scope<'_>, name: &str, old: &Value, wanted: &Value) -> Resu
 /// Whether the writer named the version it saw; refused if that is not the current one.
 fn check_versions(scope: &Scope<'_>, name: &str, old: &Value, wanted: &Value) -> Result<bool, ApiError> {
     let seen = wanted.meta().resource_version();
+    if !seen.is_empty() {
+        parse_uint(seen).map_err(|cause| {
+            ApiError::unexplained(format!("strconv.ParseUint: parsing {}: {cause}", Quoted(seen)))
+        })?;
+    }
     if seen.is_empty() || seen == "0" {
         if scope.resource.needs_version {
             let place = Path::Root.field("metadata");

@@ -7,7 +7,7 @@ use coracle_api::selector::{FieldSelector, LabelSelector};
 use coracle_store::Revision;
 
 use super::read::field_selector;
-use super::{Registry, Scope};
+use super::{Registry, Scope, Wanted};
 use crate::ApiError;
 use crate::cache::{Cache, Caches, Change, Cursor, Entry, Event, Listening, Overtaken};
 use crate::request::ListOptions;
@@ -46,7 +46,7 @@ impl Filter {
 }
 
 impl Registry {
-    pub fn watch(&self, scope: &Scope<'_>, options: &ListOptions) -> Result<WatchStream, ApiError> {
+    pub async fn watch(&self, scope: &Scope<'_>, options: &ListOptions) -> Result<WatchStream, ApiError> {
         let cache = self.cache(scope)?.clone();
         let prefix = if scope.namespace.is_empty() { String::new() } else { format!("{}/", scope.namespace) };
         let filter = Filter {
@@ -55,6 +55,10 @@ impl Registry {
             fields: field_selector(scope, &options.fields)?,
         };
         let from_now = options.version.0 == 0;
+        // Initial events show a state at least as new as what the client has seen.
+        let initial = options.send_initial_events == Some(true) || from_now;
+        let wanted = Wanted::version(options.version_given, options.version.0);
+        self.reach(if initial { wanted } else { Wanted::Any }).await?;
         let wants_initial = options.send_initial_events.unwrap_or(from_now);
         let interest = cache.interest(scope.namespace, &filter.fields);
         let (initial, start, told) = if wants_initial || from_now {

@@ -32,6 +32,8 @@ pub struct Target {
     pub subresource: Text,
     /// What stands behind the subresource: the path of a proxied request.
     pub rest: Text,
+    /// The path asks for a watch, whatever the query says.
+    pub old_style_watch: bool,
 }
 
 impl RequestInfo {
@@ -66,8 +68,13 @@ fn target(path: &str) -> Option<Target> {
         "apis" => (parts.next()?, parts.next()?),
         _ => return None,
     };
-    let parts: Vec<&str> = parts.collect();
+    let mut parts: Vec<&str> = parts.collect();
     let mut target = Target { group: Text::new(group), version: Text::new(version), ..Target::default() };
+    // The old style of watches: `/api/v1/watch/pods`.
+    if parts.len() > 1 && parts[0] == "watch" {
+        parts.remove(0);
+        target.old_style_watch = true;
+    }
     let rest = match parts.as_slice() {
         [] => return None,
         // A namespace is an object and a place: what follows its name decides.
@@ -94,6 +101,7 @@ fn target(path: &str) -> Option<Target> {
 
 fn verb(method: &Method, target: &Target, query: &Query) -> &'static str {
     match (method.as_str(), target.name.is_empty()) {
+        ("GET" | "HEAD", _) if target.old_style_watch => "watch",
         ("POST", _) => "create",
         ("GET" | "HEAD", false) => "get",
         ("GET" | "HEAD", true) if query.is_true("watch") => "watch",

@@ -6,7 +6,7 @@ use coracle_api::field_error::{FieldError, FieldErrorKind, FieldErrors};
 use coracle_api::go_text::{Quoted, parse_int};
 use coracle_api::meta::validate;
 use coracle_api::resource_version::ResourceVersion;
-use coracle_api::selector::LabelSelector;
+use coracle_api::selector::{FieldSelector, LabelSelector};
 use coracle_api::{Path, Value};
 
 use super::Query;
@@ -143,6 +143,27 @@ impl ListOptions {
             send_initial_events,
             timeout: seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs),
         })
+    }
+}
+
+impl ListOptions {
+    /// Narrows the options to the object that the path names; no name: to nothing.
+    pub fn only_object(&mut self, name: &str) -> Result<(), ApiError> {
+        if name.is_empty() {
+            return Ok(());
+        }
+        let fields = self.fields.parse::<FieldSelector>();
+        let fields = fields.map_err(|error| ApiError::bad_request(error.to_string()))?;
+        match fields.exact_value("metadata.name") {
+            Some(other) if other != name => {
+                return Err(ApiError::bad_request(
+                    "fieldSelector metadata.name doesn't match requested name",
+                ));
+            }
+            _ if self.fields.is_empty() => self.fields = format!("metadata.name={name}"),
+            _ => self.fields.push_str(&format!(",metadata.name={name}")),
+        }
+        Ok(())
     }
 }
 

@@ -66,6 +66,7 @@ impl Options {
                     certificate: CertificateFiles { certificate: certificate.clone(), key: key.clone() },
                     client_authorities: self.client_ca_file.clone(),
                     anonymous: self.anonymous_auth && !self.everything_is_allowed(),
+                    shared_store: false,
                 },
             }),
             (certificate, key, _) => {

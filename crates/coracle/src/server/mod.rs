@@ -88,6 +88,7 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
         client_authorities: Some(pki.files("ca").certificate),
         // Whoever is let in may do everything.
         anonymous: false,
+        shared_store: false,
     };
     let ready = || process::announce(&readiness(address, &kubeconfig, face.as_ref()));
     let result = process::until_signalled(|stop| {
