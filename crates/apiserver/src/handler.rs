@@ -25,6 +25,15 @@ use crate::{ApiError, discovery};
 /// The largest body of a write.
 const MAX_BODY: usize = 3 * 1024 * 1024;
 
+/// What answers about objects may be written in; the last two are for watches.
+const PRODUCED: [&str; 5] = [
+    "application/json",
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf",
+    "application/json;stream=watch",
+    "application/vnd.kubernetes.protobuf;stream=watch",
+];
+
 /// How often a watch that asked for bookmarks gets one.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 
@@ -61,6 +70,9 @@ impl Server {
             Err(error) => Err(error),
             Ok(user) => match &info.target {
                 None => Ok(self.plain(&head.method, &info.path)),
+                Some(target) if !has_group(&target.group) => {
+                    return answer::text(StatusCode::NOT_FOUND, "404 page not found\n");
+                }
                 Some(target) => {
                     let user_agent = text_header(&head.headers, header::USER_AGENT).to_string();
                     let caller = Caller { user, user_agent };
@@ -104,10 +116,14 @@ impl Server {
         let subresource = subresource(resource, target)?;
         let verbs = subresource.map_or(&resource.verbs, |subresource| &subresource.verbs);
         let allowed = verbs.iter().any(|verb| verb == info.verb);
-        let shaped = shape_fits(resource, target, info.verb);
-        if !allowed || !shaped || *method == Method::HEAD {
+        check_shape(resource, target, info.verb)?;
+        if !allowed || !shape_fits(resource, target, info.verb) || *method == Method::HEAD {
             return Err(ApiError::method_not_allowed());
         }
+        let streams = info.verb == "list" || info.verb == "watch";
+        let produced = if streams { &PRODUCED[..] } else { &PRODUCED[..3] };
+        media_type::produces(text_header(headers, header::ACCEPT), produced)
+            .map_err(|refused| ApiError::not_acceptable_here(refused.to_string()))?;
         let scope = Scope::new(resource, if resource.namespaced { &target.namespace } else { "" }, caller);
         let accepted = media_type::negotiate(text_header(headers, header::ACCEPT), Endpoint::BuiltIn)
             .map_err(|refused| ApiError::not_acceptable(refused.to_string()))?;
@@ -289,6 +305,19 @@ fn subresource(
     found.map(Some).ok_or_else(ApiError::no_such_resource)
 }
 
+/// Whether there is such a path at all: objects of namespaces are named below one, others never are.
+fn check_shape(resource: &Resource, target: &Target, verb: &str) -> Result<(), ApiError> {
+    // Collections have a name only because a selector says so.
+    let named = !target.name.is_empty() && !matches!(verb, "list" | "watch" | "deletecollection");
+    let placed = !target.namespace.is_empty();
+    let is_namespace = resource.group.is_empty() && resource.plural == "namespaces";
+    match resource.namespaced {
+        true if named && !placed => Err(ApiError::no_such_resource()),
+        false if placed && !is_namespace => Err(ApiError::no_such_resource()),
+        _ => Ok(()),
+    }
+}
+
 /// Whether the path has the parts that the verb needs on this resource.
 fn shape_fits(resource: &Resource, target: &Target, verb: &str) -> bool {
     let named = !target.name.is_empty();
@@ -296,6 +325,7 @@ fn shape_fits(resource: &Resource, target: &Target, verb: &str) -> bool {
         "create" => {
             named != target.subresource.is_empty() && (!resource.namespaced || !target.namespace.is_empty())
         }
+        "deletecollection" => !resource.namespaced || !target.namespace.is_empty(),
         "get" | "update" | "patch" | "delete" => {
             named && (!resource.namespaced || !target.namespace.is_empty())
         }
@@ -316,9 +346,13 @@ fn is_api_path(path: &str) -> bool {
     let mut parts = path.trim_start_matches('/').split('/');
     match (parts.next(), parts.next()) {
         (Some("api"), Some(_)) => true,
-        (Some("apis"), Some(group)) => coracle_api::catalog::groups().iter().any(|known| known.name == group),
+        (Some("apis"), Some(group)) => has_group(group),
         _ => false,
     }
+}
+
+fn has_group(name: &str) -> bool {
+    coracle_api::catalog::groups().iter().any(|known| known.name == name)
 }
 
 async fn write_body<B: RequestBody>(headers: &HeaderMap, body: B) -> Result<registry::Body, ApiError> {

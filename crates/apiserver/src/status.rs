@@ -196,6 +196,11 @@ impl ApiError {
         ApiError::new(StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
     }
 
+    /// No route at this path answers in any form that the client takes.
+    pub fn not_acceptable_here(message: impl Into<String>) -> ApiError {
+        ApiError::not_acceptable(message).with(Details::default())
+    }
+
     /// The version that was asked for is no longer kept.
     pub fn expired(message: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::GONE, "Expired", message)

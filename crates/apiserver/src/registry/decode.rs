@@ -59,6 +59,7 @@ impl Body {
             }
             MediaType::Json | MediaType::Yaml => {
                 let value = yaml_or_json(&self.bytes, self.media_type).map_err(bad)?;
+                check_is_options(&value)?;
                 let decoded =
                     json::decode(&value, Some(of.node())).map_err(|error| bad(error.to_string()))?;
                 Ok(decoded.value)
@@ -152,6 +153,20 @@ fn cannot_be_handled(version: &str, kind: &str, scope: &Scope<'_>, why: &str) ->
         "{kind} in version \"{version}\" cannot be handled as a {}: {why}",
         scope.kind.name
     ))
+}
+
+/// Options may say what they are, in any group's version; they may not say that they are something else.
+fn check_is_options(text: &[u8]) -> Result<(), ApiError> {
+    let Ok(value) = json::parse(text) else { return Ok(()) };
+    let part = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_string();
+    let (api_version, kind) = (part("apiVersion"), part("kind"));
+    if kind.is_empty() || kind == "DeleteOptions" {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(format!(
+        "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \
+         \"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27\""
+    )))
 }
 
 fn yaml_or_json(bytes: &Bytes, media_type: MediaType) -> Result<Bytes, String> {

@@ -16,7 +16,7 @@ pub struct Config {
     pub part_bytes: u64,
     /// Values of the newest changes held in memory for watchers that keep up; older ones are read from disk.
     pub recent_bytes: usize,
-    /// The largest transaction taken.
+    /// The largest transaction taken: what etcd takes by default.
     pub request_bytes: usize,
     /// Write coalescing, off by default; see [`Coalesce`].
     pub coalesce: Option<Coalesce>,
@@ -41,7 +41,7 @@ impl Default for Config {
             segment_bytes: 8 << 20,
             part_bytes: 8 << 20,
             recent_bytes: 2 << 20,
-            request_bytes: 8 << 20,
+            request_bytes: 1536 << 10,
             coalesce: None,
         }
     }
