@@ -1,18 +1,96 @@
-//! What fields are for, in upstream's words: taken from the schemas that `k8s-openapi` carries, never written down here.
+//! What types and fields are for: in upstream's words where `k8s-openapi` carries them in its schemas, in ours
+//! (`catalog/descriptions.txt`) for the rest.
 
 use std::collections::HashMap;
 
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
-/// Descriptions by OpenAPI definition name; the type's own under the empty field name.
-pub(crate) type Descriptions = HashMap<String, HashMap<String, String>>;
+use crate::emit::{is_struct, table};
+use crate::parse::{Field, Page, Type};
 
-pub(crate) fn all() -> Descriptions {
+/// Descriptions by OpenAPI definition name; the type's own under the empty field name.
+pub(crate) type Published = HashMap<String, HashMap<String, String>>;
+
+pub(crate) fn published() -> Published {
     let mut generator = SchemaGenerator::default();
     kinds(&mut generator);
     let definitions = generator.take_definitions(true);
     definitions.iter().map(|(name, schema)| (name.clone(), descriptions(schema))).collect()
+}
+
+/// A kind like many. What it says of `apiVersion` and `kind` holds for every other.
+const SOME_KIND: &str = "io.k8s.api.core.v1.Pod";
+
+/// Our own words, by `package.Type` or `package.Type.field`; `*List` stands for any list.
+pub(crate) struct Own(HashMap<String, String>);
+
+impl Own {
+    pub(crate) fn parse(text: &str) -> Own {
+        let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let pair = |line: &str| match line.split_once(' ') {
+            Some((name, text)) => (name.to_string(), text.trim().to_string()),
+            None => panic!("descriptions.txt: {line:?} says nothing"),
+        };
+        Own(lines.map(pair).collect())
+    }
+
+    fn find(&self, package: &str, declared: &Type, field: &str) -> Option<&String> {
+        let of = |name: &str| {
+            self.0.get(&if field.is_empty() { name.to_string() } else { format!("{name}.{field}") })
+        };
+        let is_list =
+            declared.name.ends_with("List") && declared.fields.iter().any(|field| field.name == "items");
+        of(&format!("{package}.{}", declared.name)).or_else(|| is_list.then(|| of("*List")).flatten())
+    }
+}
+
+/// One text with every description once, and the place of each in it: of the types, then of their fields, in the order
+/// of the tables, then of the scalars by their definition names.
+pub(crate) fn tables(pages: &[Page], published: &Published, own: &Own) -> (String, String) {
+    let mut texts = String::new();
+    let mut places: HashMap<&str, (usize, usize)> = HashMap::new();
+    let (mut of_types, mut of_fields, mut of_scalars) = (Vec::new(), Vec::new(), Vec::new());
+    for page in pages {
+        for declared in &page.types {
+            let definition = definition_name(&page.proto, &declared.name);
+            let described = published.get(&definition);
+            let common = published.get(SOME_KIND).filter(|_| declared.kind.is_some());
+            let mut place = |name: &str| {
+                let found = described.and_then(|known| known.get(name));
+                let found = found.or_else(|| own.find(&page.package, declared, name));
+                let found = found.or_else(|| match name {
+                    "apiVersion" | "kind" => common?.get(name),
+                    _ => None,
+                });
+                let Some(text) = found else { return (0, 0) };
+                *places.entry(text).or_insert_with(|| {
+                    texts.push_str(text);
+                    (texts.len() - text.len(), text.len())
+                })
+            };
+            if !is_struct(declared) {
+                of_scalars.push(format!("({definition:?}, {:?})", place("")));
+                continue;
+            }
+            of_types.push(format!("{:?}", place("")));
+            let mut fields: Vec<&Field> = declared.fields.iter().collect();
+            fields.sort_by(|a, b| a.name.cmp(&b.name));
+            of_fields.extend(fields.iter().map(|field| format!("{:?}", place(&field.name))));
+        }
+    }
+    of_scalars.sort();
+    let mut out = String::new();
+    table(&mut out, "OF_TYPES", "(u32, u32)", &of_types);
+    table(&mut out, "OF_FIELDS", "(u32, u32)", &of_fields);
+    table(&mut out, "OF_SCALARS", "(&str, (u32, u32))", &of_scalars);
+    (texts, out)
+}
+
+/// `io.k8s.api.core.v1.Pod`: a type's name in OpenAPI documents.
+fn definition_name(proto_package: &str, name: &str) -> String {
+    let package = proto_package.strip_prefix("k8s.io").unwrap_or(proto_package).replace('_', "-");
+    format!("io.k8s{package}.{name}")
 }
 
 fn descriptions(schema: &Value) -> HashMap<String, String> {
@@ -87,6 +165,8 @@ fn kinds(generator: &mut SchemaGenerator) {
         k8s_openapi::api::autoscaling::v1: Scale;
         k8s_openapi::api::core::v1: Binding;
         k8s_openapi::api::policy::v1: Eviction;
-        k8s_openapi::apimachinery::pkg::apis::meta::v1: APIGroup APIGroupList APIResourceList APIVersions DeleteOptions Status;
+        k8s_openapi::apimachinery::pkg::apis::meta::v1: APIGroup APIGroupList APIResourceList APIVersions DeleteOptions Patch
+            Status;
+        k8s_openapi::apimachinery::pkg::version: Info;
     }
 }

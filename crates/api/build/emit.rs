@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
-use crate::descriptions::Descriptions;
 use crate::parse::{Field, Gate, Group, Page, Resource, Type};
 
 pub(crate) fn tables(pages: &[Page], gates: &[Gate], groups: &[Group]) -> String {
@@ -29,48 +28,13 @@ pub(crate) fn tables(pages: &[Page], gates: &[Gate], groups: &[Group]) -> String
     out
 }
 
-/// One text with every description once, and the place of each in it: of the types, then of their fields, in the order
-/// of the tables.
-pub(crate) fn descriptions(pages: &[Page], known: &Descriptions) -> (String, String) {
-    let mut texts = String::new();
-    let mut places: HashMap<&str, (usize, usize)> = HashMap::new();
-    let (mut of_types, mut of_fields) = (Vec::new(), Vec::new());
-    let empty = HashMap::new();
-    for page in pages {
-        for declared in page.types.iter().filter(|declared| is_struct(declared)) {
-            let described = known.get(&definition_name(&page.proto, &declared.name)).unwrap_or(&empty);
-            let mut place = |name: &str| {
-                let Some(text) = described.get(name) else { return (0, 0) };
-                *places.entry(text).or_insert_with(|| {
-                    texts.push_str(text);
-                    (texts.len() - text.len(), text.len())
-                })
-            };
-            of_types.push(format!("{:?}", place("")));
-            let mut fields: Vec<&Field> = declared.fields.iter().collect();
-            fields.sort_by(|a, b| a.name.cmp(&b.name));
-            of_fields.extend(fields.iter().map(|field| format!("{:?}", place(&field.name))));
-        }
-    }
-    let mut out = String::new();
-    table(&mut out, "OF_TYPES", "(u32, u32)", &of_types);
-    table(&mut out, "OF_FIELDS", "(u32, u32)", &of_fields);
-    (texts, out)
-}
-
-/// `io.k8s.api.core.v1.Pod`: a type's name in OpenAPI documents.
-fn definition_name(proto_package: &str, name: &str) -> String {
-    let package = proto_package.strip_prefix("k8s.io").unwrap_or(proto_package).replace('_', "-");
-    format!("io.k8s{package}.{name}")
-}
-
-fn table(out: &mut String, name: &str, of: &str, rows: &[String]) {
+pub(crate) fn table(out: &mut String, name: &str, of: &str, rows: &[String]) {
     writeln!(out, "pub(super) static {name}: [{of}; {}] = [\n{},\n];", rows.len(), rows.join(",\n"))
         .expect("writing to a string");
 }
 
 /// Scalars have shapes of their own; everything else is a row of `TYPES`.
-fn is_struct(declared: &Type) -> bool {
+pub(crate) fn is_struct(declared: &Type) -> bool {
     declared.scalar.is_none()
 }
 
@@ -172,8 +136,9 @@ impl Tables {
         }
         assert_eq!(self.types.len(), self.ids[&name], "types are numbered in the order they are written");
         self.types.push(format!(
-            "ty({name:?}, {:?}, {}, {start}, {}, {always}, {wires}, {unions}, {})",
-            if declared.json_only { "" } else { page.proto.as_str() },
+            "ty({name:?}, {:?}, {}, {}, {start}, {}, {always}, {wires}, {unions}, {})",
+            page.proto,
+            declared.json_only,
             declared.atomic,
             fields.len(),
             declared.unions.len()
@@ -401,7 +366,7 @@ fn resource(group: &str, version: &str, r: &Resource) -> String {
         "Resource {{ group: t({group:?}), version: t({version:?}), plural: t({:?}), singular: t({:?}), \
          kind: t({:?}), short_names: {}, categories: {}, namespaced: {}, verbs: {}, subresources: {}, \
          storage: {storage}, selectable: {}, columns: {}, defaults: {}, has_generation: {}, \
-         create_on_update: {}, needs_version: {} }}",
+         create_on_update: {}, needs_version: {}, returns_deleted: {} }}",
         r.plural,
         r.singular,
         r.kind,
@@ -416,6 +381,7 @@ fn resource(group: &str, version: &str, r: &Resource) -> String {
         rule("generation"),
         rule("create-on-update"),
         rule("needs-version"),
+        rule("returns-deleted"),
     )
 }
 

@@ -1,8 +1,8 @@
 //! Compiles the catalogue: `catalog/**/*.cat` (see `catalog/README.md` for the format) becomes static tables.
 //!
 //! `parse` reads each page into plain structs and complains with file and line; `emit` resolves names across pages
-//! and writes `OUT_DIR/tables.rs`, which `src/catalog/builtin.rs` includes. `descriptions` asks `k8s-openapi` what the
-//! fields are for.
+//! and writes `OUT_DIR/tables.rs`, which `src/catalog/builtin.rs` includes. `descriptions` asks `k8s-openapi`, then
+//! `catalog/descriptions.txt`, what the fields are for.
 
 mod descriptions;
 mod emit;
@@ -26,7 +26,8 @@ fn main() {
     let groups = parse::groups(&read(&root.join("groups.txt")));
     let out = PathBuf::from(env::var("OUT_DIR").expect("set by cargo"));
     fs::write(out.join("tables.rs"), emit::tables(&pages, &gates, &groups)).expect("OUT_DIR is writable");
-    let (texts, places) = emit::descriptions(&pages, &descriptions::all());
+    let own = descriptions::Own::parse(&read(&root.join("descriptions.txt")));
+    let (texts, places) = descriptions::tables(&pages, &descriptions::published(), &own);
     fs::write(out.join("descriptions.txt"), texts).expect("OUT_DIR is writable");
     fs::write(out.join("descriptions.rs"), places).expect("OUT_DIR is writable");
 }

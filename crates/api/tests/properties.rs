@@ -79,7 +79,7 @@ fn the_canonical_form_is_stable() {
 fn protobuf_reads_back_the_canonical_form() {
     for_every_kind(|node, object| {
         let of = node.as_struct().unwrap();
-        if of.declared.proto_package.is_empty() {
+        if of.declared.json_only {
             return Ok(());
         }
         let mut canonical = object.clone();

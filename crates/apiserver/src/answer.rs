@@ -33,6 +33,13 @@ pub fn text(status: StatusCode, content: &str) -> Answer {
     bytes(status, "text/plain; charset=utf-8", content.to_string())
 }
 
+/// A status and nothing else.
+pub fn empty(status: StatusCode) -> Answer {
+    let mut response = bytes(status, "", Bytes::new());
+    response.headers_mut().remove(header::CONTENT_TYPE);
+    response
+}
+
 /// A tree in the form the client accepts.
 pub fn value(status: StatusCode, value: &Value, media_type: MediaType) -> Answer {
     match media_type {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use coracle_api::Value;
-use coracle_api::catalog::{Resource, Subresource};
+use coracle_api::catalog::{Catalog, Resource, Subresource};
 use coracle_api::codec::json;
 use coracle_api::codec::media_type::{self, Endpoint, MediaType, PatchType};
 use coracle_api::resource_version::ResourceVersion;
@@ -18,6 +18,7 @@ use hyper::body::Frame;
 
 use crate::answer::{self, Answer};
 use crate::authn::{Caller, User};
+use crate::openapi::OpenApi;
 use crate::registry::{self, Call, Content, Deleted, Part, Registry, Scope, Wanted, WatchStream, Written};
 use crate::request::{DeleteOptions, ListOptions, Query, RequestInfo, Target, WriteOptions};
 use crate::{ApiError, discovery};
@@ -43,6 +44,7 @@ const WATCH_LASTS: Duration = Duration::from_secs(1800);
 /// Everything a request needs.
 pub struct Server {
     pub registry: Registry,
+    pub openapi: OpenApi,
     /// `host:port`, as discovery tells it to clients.
     pub address: String,
 }
@@ -69,6 +71,9 @@ impl Server {
         let result = match user {
             Err(error) => Err(error),
             Ok(user) => match &info.target {
+                None if OpenApi::is_at(&info.path) => {
+                    Ok(self.openapi.answer(&head, &query, &Catalog::builtin(), (self.registry.now)()).await)
+                }
                 None => Ok(self.plain(&head.method, &info.path)),
                 Some(target) if !has_group(&target.group) => {
                     return answer::text(StatusCode::NOT_FOUND, "404 page not found\n");

@@ -6,9 +6,9 @@
 //! [`admission`], is shaped and judged by its kind's strategy, encoded
 //! once and swapped into the store; the feed of the [`cache`] brings it back, and only then is it answered. Reads and
 //! watches stop at the cache. [`answer`] makes the response, [`status`] the refusals. [`discovery`] tells what there is,
-//! [`bootstrap`] makes what a new cluster has.
+//! [`openapi`] what it looks like, [`bootstrap`] makes what a new cluster has.
 //!
-//! Not here yet: authorization, most strategies (validation, allocation), conversion, tables, OpenAPI.
+//! Not here yet: authorization, most strategies (validation, allocation), conversion, tables.
 
 pub mod admission;
 pub mod answer;
@@ -17,6 +17,7 @@ pub mod bootstrap;
 pub mod cache;
 pub mod discovery;
 pub mod handler;
+pub mod openapi;
 pub mod registry;
 pub mod request;
 pub mod run;

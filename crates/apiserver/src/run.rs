@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use crate::admission::Admission;
 use crate::cache::{Caches, FeedError};
 use crate::handler::Server;
+use crate::openapi::OpenApi;
 use crate::registry::Registry;
 use crate::serve::{self, Identity, Serving, TlsError};
 use crate::{ApiError, authn, bootstrap};
@@ -89,7 +90,7 @@ pub async fn run(
         random: world.random,
     };
     let serving = Arc::new(Serving {
-        server: Arc::new(Server { registry, address: address.to_string() }),
+        server: Arc::new(Server { registry, openapi: OpenApi::default(), address: address.to_string() }),
         acceptor,
         certificates,
         anonymous: config.anonymous,

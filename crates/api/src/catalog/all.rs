@@ -38,6 +38,18 @@ impl Catalog {
         std::iter::once(&BUILTIN).chain(self.added.values().map(Arc::as_ref))
     }
 
+    /// The pages that one of two has and the other has not, or has in another state.
+    pub fn difference<'a>(&'a self, other: &'a Catalog) -> impl Iterator<Item = &'a Page> {
+        let same = Arc::ptr_eq(&self.added, &other.added);
+        let only = move |a: &'a Catalog, b: &'a Catalog| {
+            let missing = move |(name, page): &(&Text, &Arc<Page>)| {
+                !same && b.added.get(*name).is_none_or(|other| !Arc::ptr_eq(page, other))
+            };
+            a.added.iter().filter(missing).map(|(_, page)| page.as_ref())
+        };
+        only(self, other).chain(only(other, self))
+    }
+
     pub fn kind(&self, group: &str, version: &str, name: &str) -> Option<(&Kind, Struct<'_>)> {
         self.pages().find_map(|page| page.kind(group, version, name).map(|kind| (kind, page.root(kind))))
     }

@@ -61,7 +61,9 @@ impl PageBuilder {
             return *known;
         }
         let id = self.reserve(of.declared.name.clone(), of.declared.open);
-        self.types[usize::from(id.0)].atomic = of.declared.atomic;
+        let declared = &mut self.types[usize::from(id.0)];
+        declared.atomic = of.declared.atomic;
+        declared.package = of.declared.package.clone();
         self.imported.insert(of.declared.name.clone(), id);
         let fields = of.iter().map(|field| self.import_field(field)).collect();
         self.fill(id, fields);
@@ -134,7 +136,8 @@ impl PageBuilder {
     fn reserve(&mut self, name: Text, open: bool) -> TypeId {
         self.types.push(Type {
             name,
-            proto_package: Text::default(),
+            package: Text::default(),
+            json_only: true,
             atomic: false,
             open,
             fields: Span::default(),

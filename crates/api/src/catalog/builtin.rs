@@ -42,7 +42,8 @@ const fn t(text: &'static str) -> Text {
 #[expect(clippy::too_many_arguments, reason = "a row of a generated table")]
 const fn ty(
     name: &'static str,
-    proto_package: &'static str,
+    package: &'static str,
+    json_only: bool,
     atomic: bool,
     first_field: u32,
     fields: u32,
@@ -53,7 +54,8 @@ const fn ty(
 ) -> Type {
     Type {
         name: t(name),
-        proto_package: t(proto_package),
+        package: t(package),
+        json_only,
         atomic,
         open: false,
         fields: Span::new(first_field, fields),

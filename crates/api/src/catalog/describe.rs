@@ -27,10 +27,18 @@ impl<'p> Struct<'p> {
 
     /// `io.k8s.api.core.v1.Pod`: its name in OpenAPI documents. Empty where it has none.
     pub fn definition_name(self) -> String {
-        match self.declared.proto_package.strip_prefix("k8s.io") {
+        match self.declared.package.strip_prefix("k8s.io") {
             Some(package) => format!("io.k8s{}.{}", package.replace('_', "-"), self.short_name()),
             None => String::new(),
         }
+    }
+}
+
+/// What a scalar with a name of its own is for, by that name: `io.k8s.apimachinery.pkg.api.resource.Quantity`.
+pub fn scalar_description(definition_name: &str) -> &'static str {
+    match OF_SCALARS.binary_search_by_key(&definition_name, |(name, _)| name) {
+        Ok(place) => text(OF_SCALARS[place].1),
+        Err(_) => "",
     }
 }
 
@@ -41,5 +49,5 @@ fn text((start, len): (u32, u32)) -> &'static str {
 /// Bytes of the binary that descriptions take.
 #[cfg(test)]
 pub(super) fn size() -> usize {
-    TEXTS.len() + size_of_val(&OF_TYPES) + size_of_val(&OF_FIELDS)
+    TEXTS.len() + size_of_val(&OF_TYPES) + size_of_val(&OF_FIELDS) + size_of_val(&OF_SCALARS)
 }

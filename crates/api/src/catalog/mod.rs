@@ -15,6 +15,7 @@ mod resource;
 pub use all::Catalog;
 pub use builder::PageBuilder;
 pub use builtin::{BUILTIN, gate, gates, groups};
+pub use describe::scalar_description;
 pub(crate) use model::WireTo;
 pub use model::{
     Extra, Field, Item, ItemId, Kind, ListType, MapType, Patch, Presence, RawKind, Shape, Span, Type, TypeId,
@@ -70,6 +71,11 @@ impl Page {
         let wanted = (group, version, plural);
         let order = |r: &Resource| (r.group.as_str(), r.version.as_str(), r.plural.as_str()).cmp(&wanted);
         self.resources.binary_search_by(order).ok().map(|place| &self.resources[place])
+    }
+
+    /// The kinds whose objects are of this type: none, one, or, for a type that several groups share, several.
+    pub fn kinds_of(&self, id: TypeId) -> impl Iterator<Item = &Kind> {
+        self.kinds.iter().filter(move |kind| kind.type_id == id)
     }
 
     /// The struct at the top of objects of this kind.

@@ -80,8 +80,11 @@ pub enum RawKind {
 pub struct Type {
     /// `core.v1.PodSpec`; empty for the nested types of a CRD.
     pub name: Text,
-    /// Package of its protobuf message (`k8s.io.api.core.v1`), whose last part is the type's own name. Empty: JSON only.
-    pub proto_package: Text,
+    /// Package of its protobuf message (`k8s.io.api.core.v1`), whose last part is the type's own name; OpenAPI names the
+    /// type by it too. Empty: neither has a name for it.
+    pub package: Text,
+    /// It has no protobuf form.
+    pub json_only: bool,
     /// Server-side apply owns the struct as a whole.
     pub atomic: bool,
     /// Members that it does not name are kept: the root of a custom resource.

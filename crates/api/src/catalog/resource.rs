@@ -30,6 +30,8 @@ pub struct Resource {
     pub create_on_update: bool,
     /// PUT without `resourceVersion` is refused.
     pub needs_version: bool,
+    /// DELETE answers with the object that went, not with a Status.
+    pub returns_deleted: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -47,7 +47,8 @@ static PAGE: Page = Page {
 static TYPES: [Type; 1] = [Type {
     // The name that upstream's messages show.
     name: Text::const_new("handlers.jsonPatchOp"),
-    proto_package: Text::const_new(""),
+    package: Text::const_new(""),
+    json_only: true,
     atomic: false,
     open: false,
     fields: Span::new(0, 4),

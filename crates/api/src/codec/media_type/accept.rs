@@ -74,6 +74,19 @@ pub fn negotiate(accept: &str, endpoint: Endpoint) -> Result<Accepted, NotAccept
         .ok_or(NotAcceptable::Object)
 }
 
+/// The offer that the client likes best, of several under `application/`; `None`: it accepts none of them.
+pub fn choose<'o>(accept: &str, offers: &[&'o str]) -> Option<&'o str> {
+    if accept.is_empty() {
+        return offers.first().copied();
+    }
+    let covers = |clause: &Clause<'_>, offer: &str| {
+        matches!(clause.kind, "*" | "application")
+            && (clause.subtype == "*" || offer.strip_prefix("application/") == Some(clause.subtype))
+    };
+    let clauses = clauses(accept);
+    clauses.iter().find_map(|clause| offers.iter().copied().find(|offer| covers(clause, offer)))
+}
+
 /// The form and shape of the events of a watch.
 pub fn negotiate_stream(accept: &str, endpoint: Endpoint) -> Result<Accepted, NotAcceptable> {
     let accepted = negotiate(accept, endpoint).map_err(|_| NotAcceptable::Stream)?;

@@ -10,7 +10,9 @@ mod route;
 #[cfg(test)]
 mod tests;
 
-pub use accept::{Accepted, Endpoint, MetaVersion, NotAcceptable, Transform, negotiate, negotiate_stream};
+pub use accept::{
+    Accepted, Endpoint, MetaVersion, NotAcceptable, Transform, choose, negotiate, negotiate_stream,
+};
 pub use content_type::{PatchType, Unsupported, body};
 pub use route::{RouteNotAcceptable, RouteUnsupported, consumes, produces};
 

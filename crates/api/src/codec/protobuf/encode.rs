@@ -38,7 +38,7 @@ impl Encoder<'_> {
             Value::Null => EMPTY,
             other => return Err(wrong(other, "object", path)),
         };
-        if of.declared.proto_package.is_empty() {
+        if of.declared.json_only {
             return Err(ProtobufError::NoMessage {
                 place: path.to_string(),
                 type_name: of.declared.name.to_string(),

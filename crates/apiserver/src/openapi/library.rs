@@ -1,0 +1,154 @@
+//! The documents that somebody has asked for, kept as little as possible.
+//!
+//! A document is made when it is first asked for, compressed while it is written, and kept so: all of them together are
+//! a megabyte or two. Its hash stays, since the index names the hash of every one; its content may have to be made again
+//! if there is too much of it. When kinds come and go, the documents that they are in are forgotten.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use coracle_api::catalog::Catalog;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use ring::digest::{Context, SHA512};
+
+use super::document::{Document, Form};
+use super::section::Section;
+
+/// How much compressed content is kept.
+const KEPT_BYTES: usize = 4 << 20;
+
+/// Why a document could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("compression failed")]
+pub(super) struct LibraryError(#[from] io::Error);
+
+/// A document as it is kept.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    /// SHA-512 of its JSON: the same for both forms, as a client of one may ask for the other.
+    pub(super) hash: Arc<str>,
+    pub(super) gzip: Bytes,
+}
+
+impl Kept {
+    /// The content as it was before it was compressed.
+    pub(super) fn plain(&self) -> Result<Bytes, LibraryError> {
+        let mut out = Vec::new();
+        GzDecoder::new(self.gzip.as_ref()).read_to_end(&mut out)?;
+        Ok(out.into())
+    }
+}
+
+/// Makes documents and keeps them. To make one takes milliseconds, tens of them for the largest: not for a thread that
+/// others wait for.
+#[derive(Default)]
+pub(super) struct Library {
+    shelf: Mutex<Shelf>,
+    /// Held by who makes documents, so that many who ask at once make one.
+    making: Mutex<()>,
+}
+
+#[derive(Default)]
+struct Shelf {
+    /// What everything here was made for.
+    catalog: Catalog,
+    hashes: BTreeMap<Document, Arc<str>>,
+    contents: BTreeMap<(Document, Form), Bytes>,
+}
+
+impl Library {
+    /// The document, if it is at hand.
+    pub(super) fn kept(&self, catalog: &Catalog, document: &Document, form: Form) -> Option<Kept> {
+        let shelf = self.shelf(catalog);
+        let hash = shelf.hashes.get(document)?.clone();
+        let gzip = shelf.contents.get(&(document.clone(), form))?.clone();
+        Some(Kept { hash, gzip })
+    }
+
+    /// The document, made now if it is not at hand.
+    pub(super) fn get(
+        &self,
+        catalog: &Catalog,
+        document: &Document,
+        form: Form,
+    ) -> Result<Kept, LibraryError> {
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kept) = self.kept(catalog, document, form) {
+            return Ok(kept);
+        }
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+        document.write(catalog, form, &mut gzip)?;
+        let gzip = Bytes::from(gzip.finish()?.into_boxed_slice());
+        let hash = self.hash(catalog, document)?;
+        self.shelf(catalog).keep((document.clone(), form), gzip.clone());
+        Ok(Kept { hash, gzip })
+    }
+
+    /// The hash of a document: all that the index needs of it.
+    pub(super) fn hash(&self, catalog: &Catalog, document: &Document) -> Result<Arc<str>, LibraryError> {
+        if let Some(hash) = self.shelf(catalog).hashes.get(document) {
+            return Ok(hash.clone());
+        }
+        let mut hasher = Hasher(Context::new(&SHA512));
+        document.write(catalog, Form::Json, &mut hasher)?;
+        let digits: String = hasher.0.finish().as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
+        let hash: Arc<str> = digits.into();
+        self.shelf(catalog).hashes.insert(document.clone(), hash.clone());
+        Ok(hash)
+    }
+
+    fn shelf(&self, catalog: &Catalog) -> MutexGuard<'_, Shelf> {
+        let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        shelf.be_for(catalog);
+        shelf
+    }
+}
+
+impl Shelf {
+    /// Throws away what the difference between two catalogues has made wrong.
+    fn be_for(&mut self, catalog: &Catalog) {
+        let mut wrong: Vec<Document> = Vec::new();
+        for page in self.catalog.difference(catalog) {
+            wrong.push(Document::V2);
+            wrong.extend(page.resources().iter().map(|resource| {
+                let (group, version) = (resource.group.to_string(), resource.version.to_string());
+                Document::V3(Section::GroupVersion { group, version })
+            }));
+        }
+        if !wrong.is_empty() {
+            self.hashes.retain(|document, _| !wrong.contains(document));
+            self.contents.retain(|(document, _), _| !wrong.contains(document));
+        }
+        self.catalog = catalog.clone();
+    }
+
+    fn keep(&mut self, name: (Document, Form), content: Bytes) {
+        if content.len() > KEPT_BYTES {
+            return;
+        }
+        let mut kept: usize = self.contents.values().map(Bytes::len).sum();
+        while kept + content.len() > KEPT_BYTES
+            && let Some((_, gone)) = self.contents.pop_first()
+        {
+            kept -= gone.len();
+        }
+        self.contents.insert(name, content);
+    }
+}
+
+struct Hasher(Context);
+
+impl Write for Hasher {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
