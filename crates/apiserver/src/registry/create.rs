@@ -33,6 +33,7 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
         let (mut object, warnings) = body.object(scope, options.field_validation)?;
+        self.settle(scope, &mut object);
         if !object.meta().resource_version().is_empty() {
             return Err(ApiError::unexplained("resourceVersion should not be set on objects to be created"));
         }

@@ -22,9 +22,10 @@ mod watch;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use coracle_api::Value;
 use coracle_api::catalog::{BUILTIN, Kind, Resource, Struct, Subresource};
+use coracle_api::codec::canonical;
 use coracle_api::time::Timestamp;
+use coracle_api::{Value, defaults};
 use coracle_store::{Revision, Store};
 use strategy::AnyStrategy;
 
@@ -127,6 +128,13 @@ impl Registry {
     pub fn lookup(&self, resource: &'static Resource, key: &str) -> Option<Value> {
         let cache = self.caches.get(&resource.storage.as_ref()?.prefix)?;
         Some(cache.get(key)?.value(cache.root()))
+    }
+
+    /// Brings a decoded object into the one shape that all that follows works on: with the defaults of the version it
+    /// came in, and everything written that upstream always writes, so that owners own it.
+    fn settle(&self, scope: &Scope<'_>, object: &mut Value) {
+        defaults::apply(object, scope.kind, (self.now)());
+        canonical::canonicalize(object, scope.of.node());
     }
 
     fn cache(&self, scope: &Scope<'_>) -> Result<&Arc<Cache>, ApiError> {

@@ -7,7 +7,7 @@ use coracle_api::{Text, Value};
 use http::StatusCode;
 
 use super::create::Written;
-use super::{Part, Registry, Scope};
+use super::{Part, Registry, Scope, meta};
 use crate::ApiError;
 use crate::request::WriteOptions;
 use crate::status::{Cause, Details};
@@ -64,23 +64,23 @@ impl Registry {
         body: &[u8],
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
-        let config = yaml::decode(body)
-            .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
+        let config = yaml::decode(body).map_err(|error| {
+            ApiError::bad_request(format!("error decoding YAML: error converting YAML to JSON: {error}"))
+        })?;
         let now = (self.now)();
         let force = options.force.unwrap_or_default();
         let put = |live: Option<&Value>| {
             let applied = with_tracker(scope, part, |tracker| {
                 tracker.apply(live, &config, &options.field_manager, force, now)
             });
-            typed(&applied.map_err(refused)?, scope)
+            let mut object = typed(&applied.map_err(refused)?, scope)?;
+            self.settle(scope, &mut object);
+            meta::settle_namespace(&mut object, scope)?;
+            meta::check_name(&object, name)?;
+            Ok::<_, ApiError>(object)
         };
         if self.cache(scope)?.get(&scope.key(name)).is_none() && part == Part::Main {
-            let mut object = put(None)?;
-            if object.meta().name().is_empty() {
-                object.meta_mut().set_name(name);
-            }
-            super::meta::settle_namespace(&mut object, scope)?;
-            return self.insert_tracked(scope, object, options, Vec::new()).await;
+            return self.insert_tracked(scope, put(None)?, options, Vec::new()).await;
         }
         self.change_tracked(scope, name, part, options, |old| put(Some(old))).await
     }

@@ -38,6 +38,7 @@ impl Registry {
             .change(scope, name, part, options, |old| {
                 let (mut new, complaints) = instructions.put_into(old, body, scope.of)?;
                 noticed = heeded(complaints, options.field_validation)?;
+                self.settle(scope, &mut new);
                 meta::settle_namespace(&mut new, scope)?;
                 meta::check_name(&new, name)?;
                 Ok(new)

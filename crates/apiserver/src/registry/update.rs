@@ -36,6 +36,7 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
         let (mut object, warnings) = body.object(scope, options.field_validation)?;
+        self.settle(scope, &mut object);
         meta::check_name(&object, name)?;
         meta::settle_namespace(&mut object, scope)?;
         meta::merge_owners(&mut object);
