@@ -10,7 +10,7 @@
 
 mod apiextensions;
 mod apps;
-mod autoscaling;
+pub(crate) mod autoscaling;
 mod batch;
 mod core;
 mod networking;

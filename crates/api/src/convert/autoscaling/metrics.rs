@@ -1,0 +1,212 @@
+//! Metrics of version 2, grouped by what they are, and of version 1, flat: the same values in other places.
+
+use crate::quantity::Quantity;
+use crate::{Map, Text, Value};
+
+/// A source of metrics, and its values.
+type Source = (&'static str, Places);
+/// For each value the place in version 2 and the name in version 1.
+type Places = &'static [(&'static [&'static str], &'static str)];
+
+const SPECS: [Source; 5] = [
+    (
+        "resource",
+        &[
+            (&["name"], "name"),
+            (&["target", "averageUtilization"], "targetAverageUtilization"),
+            (&["target", "averageValue"], "targetAverageValue"),
+        ],
+    ),
+    (
+        "containerResource",
+        &[
+            (&["name"], "name"),
+            (&["container"], "container"),
+            (&["target", "averageUtilization"], "targetAverageUtilization"),
+            (&["target", "averageValue"], "targetAverageValue"),
+        ],
+    ),
+    (
+        "pods",
+        &[
+            (&["metric", "name"], "metricName"),
+            (&["metric", "selector"], "selector"),
+            (&["target", "averageValue"], "targetAverageValue"),
+        ],
+    ),
+    (
+        "object",
+        &[
+            (&["metric", "name"], "metricName"),
+            (&["metric", "selector"], "selector"),
+            (&["target", "value"], "targetValue"),
+            (&["target", "averageValue"], "averageValue"),
+            (&["describedObject"], "target"),
+        ],
+    ),
+    (
+        "external",
+        &[
+            (&["metric", "name"], "metricName"),
+            (&["metric", "selector"], "metricSelector"),
+            (&["target", "value"], "targetValue"),
+            (&["target", "averageValue"], "targetAverageValue"),
+        ],
+    ),
+];
+
+const STATUSES: [Source; 5] = [
+    (
+        "resource",
+        &[
+            (&["name"], "name"),
+            (&["current", "averageUtilization"], "currentAverageUtilization"),
+            (&["current", "averageValue"], "currentAverageValue"),
+        ],
+    ),
+    (
+        "containerResource",
+        &[
+            (&["name"], "name"),
+            (&["container"], "container"),
+            (&["current", "averageUtilization"], "currentAverageUtilization"),
+            (&["current", "averageValue"], "currentAverageValue"),
+        ],
+    ),
+    (
+        "pods",
+        &[
+            (&["metric", "name"], "metricName"),
+            (&["metric", "selector"], "selector"),
+            (&["current", "averageValue"], "currentAverageValue"),
+        ],
+    ),
+    (
+        "object",
+        &[
+            (&["metric", "name"], "metricName"),
+            (&["metric", "selector"], "selector"),
+            (&["current", "value"], "currentValue"),
+            (&["current", "averageValue"], "averageValue"),
+            (&["describedObject"], "target"),
+        ],
+    ),
+    (
+        "external",
+        &[
+            (&["metric", "name"], "metricName"),
+            (&["metric", "selector"], "metricSelector"),
+            (&["current", "value"], "currentValue"),
+            (&["current", "averageValue"], "currentAverageValue"),
+        ],
+    ),
+];
+
+pub(super) fn spec_to_v1(metric: Value) -> Value {
+    to_v1(metric, &SPECS)
+}
+
+pub(super) fn status_to_v1(metric: Value) -> Value {
+    to_v1(metric, &STATUSES)
+}
+
+pub(super) fn spec_to_v2(metric: Value) -> Value {
+    to_v2(metric, &SPECS, target)
+}
+
+pub(super) fn status_to_v2(metric: Value) -> Value {
+    to_v2(metric, &STATUSES, current)
+}
+
+/// A status of version 2 that reports a share of the CPU.
+pub(super) fn cpu_status(share: i64) -> Value {
+    let mut metric = Map::new();
+    metric.insert("type", "Resource");
+    let resource = metric.object_mut("resource");
+    resource.insert("name", "cpu");
+    resource.object_mut("current").insert("averageUtilization", share);
+    metric.into()
+}
+
+fn to_v1(metric: Value, sources: &[Source]) -> Value {
+    each_source(metric, sources, |mut grouped, places, _| {
+        let mut flat = Map::new();
+        for (place, name) in places {
+            if let Some(value) = remove_at(&mut grouped, place) {
+                flat.insert(Text::const_new(name), value);
+            }
+        }
+        flat
+    })
+}
+
+fn to_v2(metric: Value, sources: &[Source], complete: fn(&'static str, &mut Map)) -> Value {
+    each_source(metric, sources, |mut flat, places, source| {
+        let mut grouped = Map::new();
+        for (place, name) in places {
+            if let Some(value) = flat.remove(name) {
+                insert_at(&mut grouped, place, value);
+            }
+        }
+        complete(source, &mut grouped);
+        grouped
+    })
+}
+
+fn each_source(
+    metric: Value,
+    sources: &[Source],
+    change: impl Fn(Map, Places, &'static str) -> Map,
+) -> Value {
+    let Value::Object(mut metric) = metric else { return metric };
+    for (source, places) in sources {
+        if let Some(Value::Object(found)) = metric.remove(source) {
+            metric.insert(Text::const_new(source), change(found, places, source));
+        }
+    }
+    metric.into()
+}
+
+fn remove_at(map: &mut Map, place: &[&str]) -> Option<Value> {
+    let (last, path) = place.split_last()?;
+    let map = path.iter().try_fold(map, |map, name| map.below_mut(name))?;
+    map.remove(last).filter(|value| !value.is_null())
+}
+
+fn insert_at(map: &mut Map, place: &[&'static str], value: Value) {
+    let Some((last, path)) = place.split_last() else { return };
+    let map = path.iter().fold(map, |map, name| map.object_mut(name));
+    map.insert(Text::const_new(last), value);
+}
+
+/// What a metric is compared with follows from which values there are; version 1 cannot leave all of them out.
+fn target(source: &'static str, metric: &mut Map) {
+    let target = metric.object_mut("target");
+    let of_type = match source {
+        "resource" | "containerResource" if target.is_set("averageUtilization") => "Utilization",
+        "external" if target.is_set("value") => "Value",
+        "object" if !target.is_set("averageValue") => {
+            target.set_if_nil("value", "0");
+            "Value"
+        }
+        "object" => {
+            let is_zero = |value: &Value| Quantity::from_value(value).is_ok_and(|amount| amount.is_zero());
+            if target.get("value").is_some_and(is_zero) {
+                target.remove("value");
+            }
+            "AverageValue"
+        }
+        "pods" => {
+            target.set_if_nil("averageValue", "0");
+            "AverageValue"
+        }
+        _ => "AverageValue",
+    };
+    target.insert("type", Text::const_new(of_type));
+}
+
+/// Version 1 cannot leave these out.
+fn current(source: &'static str, metric: &mut Map) {
+    let always = if matches!(source, "object" | "external") { "value" } else { "averageValue" };
+    metric.object_mut("current").set_if_nil(always, "0");
+}

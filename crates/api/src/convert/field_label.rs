@@ -1,0 +1,44 @@
+//! Fields that a selector may name, under the name they have in the stored object.
+
+use crate::Text;
+use crate::catalog::{Compared, Resource};
+use crate::go_text::Quoted;
+
+/// Why a field cannot be selected by, in the words of the resource.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FieldLabelError {
+    #[error(
+        "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+        Quoted(.0)
+    )]
+    OnlyMetadata(Text),
+    #[error("field label not supported: {0}")]
+    NotSupported(Text),
+    #[error("field label {} not supported for Job", Quoted(.0))]
+    NotOfJobs(Text),
+    #[error("field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {0}")]
+    NotOfSlices(Text),
+}
+
+/// The name that a selectable field has among those of the stored object.
+///
+/// # Errors
+/// The resource has no such field to select by.
+pub fn field_label<'r>(resource: &'r Resource, label: &str) -> Result<&'r str, FieldLabelError> {
+    if let Some(found) = resource.selectable.iter().find(|field| field.name == label) {
+        return Ok(match &found.compared {
+            Compared::With(other) => other,
+            Compared::Itself | Compared::Never => &found.name,
+        });
+    }
+    let label = Text::new(label);
+    let of_all = |name: &str| matches!(name, "metadata.name" | "metadata.namespace");
+    Err(match (resource.group.as_str(), resource.plural.as_str()) {
+        ("batch", "jobs") => FieldLabelError::NotOfJobs(label),
+        ("resource.k8s.io", "resourceslices") => FieldLabelError::NotOfSlices(label),
+        _ if resource.selectable.iter().all(|field| of_all(&field.name)) => {
+            FieldLabelError::OnlyMetadata(label)
+        }
+        _ => FieldLabelError::NotSupported(label),
+    })
+}
