@@ -23,6 +23,7 @@ pub mod fuzz;
 pub mod go_text;
 pub mod image;
 pub mod int_or_string;
+pub mod ip;
 pub mod meta;
 pub mod names;
 pub mod node_affinity;
