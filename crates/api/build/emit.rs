@@ -327,8 +327,12 @@ fn resources(pages: &[Page]) -> Vec<String> {
 fn resource(group: &str, version: &str, r: &Resource) -> String {
     let rule = |word: &str| r.rules.iter().any(|rule| rule == word);
     let columns = r.columns.iter().map(|c| {
+        let described = match &c.described {
+            Ok(path) => format!("Described::Field(t({path:?}))"),
+            Err(words) => format!("Described::Words(t({words:?}))"),
+        };
         format!(
-            "Column {{ name: t({:?}), data_type: t({:?}), format: t({:?}), wide: {} }}",
+            "Column {{ name: t({:?}), data_type: t({:?}), format: t({:?}), wide: {}, described: {described} }}",
             c.name, c.data_type, c.format, c.wide
         )
     });

@@ -46,6 +46,8 @@ pub(crate) struct Column {
     pub(crate) data_type: String,
     pub(crate) format: String,
     pub(crate) wide: bool,
+    /// The field that it shows, or words of its own.
+    pub(crate) described: Result<String, String>,
 }
 
 #[derive(Default)]
@@ -200,9 +202,9 @@ fn resource_line(resource: &mut Resource, word: &str, rest: &str) -> Result<(), 
             };
             resource.subresources.push(Subresource { name, group_version, kind, verbs: words(verbs) });
         }
-        "column" => {
-            resource.columns.push(column(rest).ok_or("expected: column \"NAME\" TYPE [format=F] [wide]")?)
-        }
+        "column" => resource
+            .columns
+            .push(column(rest).ok_or("expected: column \"NAME\" TYPE [format=F] [wide] of=PATH | : TEXT")?),
         "default" => {
             let (path, json) = rest.split_once(" = ").ok_or("expected: default PATH = JSON")?;
             resource.defaults.push((path.to_string(), json.to_string()));
@@ -214,17 +216,25 @@ fn resource_line(resource: &mut Resource, word: &str, rest: &str) -> Result<(), 
 
 fn column(rest: &str) -> Option<Column> {
     let (name, rest) = rest.strip_prefix('"')?.split_once('"')?;
-    let mut column =
-        Column { name: name.to_string(), data_type: String::new(), format: String::new(), wide: false };
+    let (rest, words) = rest.split_once(" : ").map_or((rest, None), |(rest, words)| (rest, Some(words)));
+    let mut column = Column {
+        name: name.to_string(),
+        data_type: String::new(),
+        format: String::new(),
+        wide: false,
+        described: Err(words.unwrap_or_default().to_string()),
+    };
     for word in rest.split_whitespace() {
         match word.split_once('=') {
             Some(("format", format)) => column.format = format.to_string(),
+            Some(("of", path)) if words.is_none() => column.described = Ok(path.to_string()),
             None if word == "wide" => column.wide = true,
             None if column.data_type.is_empty() => column.data_type = word.to_string(),
             _ => return None,
         }
     }
-    (!column.data_type.is_empty()).then_some(column)
+    let described = column.described.as_ref().is_ok() || words.is_some();
+    (!column.data_type.is_empty() && described).then_some(column)
 }
 
 fn type_line(into: &mut Type, word: &str, rest: &str) -> Result<(), &'static str> {

@@ -2,7 +2,7 @@
 //!
 //! They stand in the binary once each, in a text of their own that nobody touches until somebody asks.
 
-use super::{BUILTIN, FieldRef, Struct};
+use super::{BUILTIN, Column, Described, FieldRef, Struct};
 
 const TEXTS: &str = include_str!(concat!(env!("OUT_DIR"), "/descriptions.txt"));
 
@@ -40,6 +40,28 @@ pub fn scalar_description(definition_name: &str) -> &'static str {
         Ok(place) => text(OF_SCALARS[place].1),
         Err(_) => "",
     }
+}
+
+impl Column {
+    /// What the column tells about objects of that type.
+    pub fn description<'a>(&'a self, of: Struct<'a>) -> &'a str {
+        match &self.described {
+            Described::Words(words) => words,
+            Described::Field(path) => {
+                field_at(of, path).map_or("", |(of, field)| of.field_description(field))
+            }
+        }
+    }
+}
+
+/// The field at a path, and the struct it is a field of. Lists on the way stand for their elements.
+fn field_at<'p>(of: Struct<'p>, path: &str) -> Option<(Struct<'p>, FieldRef<'p>)> {
+    let Some((name, rest)) = path.split_once('.') else { return Some((of, of.field(path)?)) };
+    let mut node = of.field(name)?.node();
+    while let Some(item) = node.item() {
+        node = item;
+    }
+    field_at(node.as_struct()?, rest)
 }
 
 fn text((start, len): (u32, u32)) -> &'static str {

@@ -22,7 +22,9 @@ pub use model::{
     Union, Wire,
 };
 pub use node::{FieldRef, Node, Struct};
-pub use resource::{Column, Compared, Gate, Group, Resource, Selectable, Stage, Storage, Subresource};
+pub use resource::{
+    Column, Compared, Described, Gate, Group, Resource, Selectable, Stage, Storage, Subresource,
+};
 
 use std::borrow::Cow;
 

@@ -84,6 +84,15 @@ pub struct Column {
     pub format: Text,
     /// Shown only with `-o wide`.
     pub wide: bool,
+    pub described: Described,
+}
+
+/// Where the description of a column is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Described {
+    /// With the field that the column shows, at this path below the object.
+    Field(Text),
+    Words(Text),
 }
 
 /// A feature gate and its state in v1.36.

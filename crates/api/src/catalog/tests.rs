@@ -65,6 +65,9 @@ fn types_and_fields_say_what_they_are_for() {
     for resource in BUILTIN.resources() {
         let of = BUILTIN.root(BUILTIN.kind(&resource.group, &resource.version, &resource.kind).unwrap());
         assert!(!of.description().is_empty(), "{}", of.declared.name);
+        for column in resource.columns.iter() {
+            assert!(!column.description(of).is_empty(), "{} {}", resource.plural, column.name);
+        }
     }
 }
 

@@ -169,3 +169,36 @@ pub fn encode(value: &Value, of: Struct<'_>) -> Result<Vec<u8>, ProtobufError> {
     out.bytes(MAGIC);
     Ok(out.finish())
 }
+
+/// Encodes a watch event around an object that is encoded already. Its envelope names no kind.
+pub fn encode_event(change: &str, object: &[u8]) -> Vec<u8> {
+    let mut out = BackWriter::with_capacity(object.len() + 64);
+    out.text(4, b"");
+    out.text(3, b"");
+    // The object ends where the event does.
+    let end = out.len();
+    out.text(1, object);
+    out.close(2, end);
+    out.text(1, change.as_bytes());
+    out.close(2, end);
+    let names = out.len();
+    out.text(2, b"");
+    out.text(1, b"");
+    out.close(1, names);
+    out.bytes(MAGIC);
+    out.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::BUILTIN;
+
+    #[test]
+    fn an_event_around_bytes_is_the_event_around_the_object() {
+        let event = json::parse(br#"{"type":"ADDED","object":{"kind":"Widget"}}"#).unwrap();
+        let of = BUILTIN.type_named("meta.v1.WatchEvent").unwrap();
+        let event = json::decode(&json::to_vec(&event), Some(of.node())).unwrap().value;
+        assert_eq!(encode_event("ADDED", br#"{"kind":"Widget"}"#), encode(&event, of).unwrap());
+    }
+}
