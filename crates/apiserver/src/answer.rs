@@ -6,14 +6,12 @@ use bytes::Bytes;
 use coracle_api::Value;
 use coracle_api::catalog::BUILTIN;
 use coracle_api::codec::media_type::MediaType;
-use coracle_api::codec::{any, json, protobuf, yaml};
+use coracle_api::codec::{any, json, yaml};
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 
 use crate::ApiError;
-use crate::cache::Entry;
-use crate::registry::{List, Reply, Scope};
 
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 pub type Answer = Response<Body>;
@@ -80,70 +78,4 @@ pub fn warn(answer: &mut Answer, warnings: &[String]) {
             answer.headers_mut().append(header::WARNING, value);
         }
     }
-}
-
-/// What a call came to.
-pub fn reply(reply: &Reply, media_type: MediaType) -> Answer {
-    let mut answer = value(reply.code, &reply.object, media_type);
-    warn(&mut answer, &reply.warnings);
-    answer
-}
-
-/// One object.
-pub fn entry(status: StatusCode, entry: &Entry, scope: &Scope<'_>, media_type: MediaType) -> Answer {
-    let mut out = Vec::with_capacity(entry.bytes().len() + 48);
-    match media_type {
-        MediaType::Json => {
-            entry.write(&mut out);
-            out.push(b'\n');
-        }
-        MediaType::Yaml => out = yaml::print(&entry.value(scope.of)).into_bytes(),
-        MediaType::Protobuf => match protobuf::encode(&entry.value(scope.of), scope.of) {
-            Ok(encoded) => out = encoded,
-            Err(bad) => return error(&ApiError::internal(bad.to_string()), MediaType::Json),
-        },
-    }
-    bytes(status, media_type.as_str(), out)
-}
-
-/// A list of objects, whose members do not repeat their kind.
-pub fn list(list: &List, scope: &Scope<'_>, media_type: MediaType) -> Answer {
-    if media_type != MediaType::Json {
-        let tree = json::parse(&list_json(list, scope)).expect("this server wrote it");
-        return value(StatusCode::OK, &tree, media_type);
-    }
-    bytes(StatusCode::OK, media_type.as_str(), list_json(list, scope))
-}
-
-fn list_json(list: &List, scope: &Scope<'_>) -> Vec<u8> {
-    let size: usize = list.entries.iter().map(|entry| entry.bytes().len() + 48).sum();
-    let mut out = Vec::with_capacity(size + 256);
-    let head = format!(
-        "{{\"kind\":\"{}List\",\"apiVersion\":\"{}\",\"metadata\":{{\"resourceVersion\":\"{}\"",
-        scope.kind.name,
-        scope.kind.api_version(),
-        list.revision
-    );
-    out.extend_from_slice(head.as_bytes());
-    if !list.continue_token.is_empty() {
-        out.extend_from_slice(format!(",\"continue\":\"{}\"", list.continue_token).as_bytes());
-    }
-    if let Some(remaining) = list.remaining {
-        out.extend_from_slice(format!(",\"remainingItemCount\":{remaining}").as_bytes());
-    }
-    out.extend_from_slice(b"},\"items\":[");
-    let own = format!("\"kind\":\"{}\",\"apiVersion\":\"{}\",", scope.kind.name, scope.kind.api_version());
-    for (place, entry) in list.entries.iter().enumerate() {
-        if place > 0 {
-            out.push(b',');
-        }
-        let start = out.len();
-        entry.write(&mut out);
-        // The list says what its items are.
-        if out[start + 1..].starts_with(own.as_bytes()) {
-            out.drain(start + 1..start + 1 + own.len());
-        }
-    }
-    out.extend_from_slice(b"]}\n");
-    out
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use coracle_api::Value;
 use coracle_api::catalog::{Catalog, Resource, Subresource};
-use coracle_api::codec::json;
 use coracle_api::codec::media_type::{self, Endpoint, MediaType, PatchType};
 use coracle_api::resource_version::ResourceVersion;
 use futures_util::stream;
@@ -18,8 +17,12 @@ use hyper::body::Frame;
 
 use crate::answer::{self, Answer};
 use crate::authn::{Caller, User};
+use crate::cache::Entry;
 use crate::openapi::OpenApi;
-use crate::registry::{self, Call, Content, Deleted, Part, Registry, Scope, Wanted, WatchStream, Written};
+use crate::registry::{
+    self, Call, Content, Deleted, List, Part, Registry, Scope, Wanted, WatchStream, Written,
+};
+use crate::render::{EventWriter, Rendering, Shown};
 use crate::request::{DeleteOptions, ListOptions, Query, RequestInfo, Target, WriteOptions};
 use crate::{ApiError, discovery};
 
@@ -64,8 +67,9 @@ impl Server {
     ) -> Answer {
         let (head, body) = request.into_parts();
         let accept = text_header(&head.headers, header::ACCEPT);
+        // Refusals have one shape only: a client that accepts nothing but another one is told in JSON.
         let media_type =
-            media_type::negotiate(accept, Endpoint::BuiltIn).map_or(MediaType::Json, |a| a.media_type);
+            media_type::negotiate(accept, Endpoint::Plain).map_or(MediaType::Json, |a| a.media_type);
         let query = Query::parse(head.uri.query().unwrap_or_default());
         let info = RequestInfo::new(&head.method, head.uri.path(), &query);
         let result = match user {
@@ -130,42 +134,58 @@ impl Server {
         media_type::produces(text_header(headers, header::ACCEPT), produced)
             .map_err(|refused| ApiError::not_acceptable_here(refused.to_string()))?;
         let scope = Scope::new(resource, if resource.namespaced { &target.namespace } else { "" }, caller);
-        let accepted = media_type::negotiate(text_header(headers, header::ACCEPT), Endpoint::BuiltIn)
-            .map_err(|refused| ApiError::not_acceptable(refused.to_string()))?;
-        let media_type = accepted.media_type;
+        let rendering = Rendering::negotiate(
+            text_header(headers, header::ACCEPT),
+            query,
+            text_header(headers, header::USER_AGENT),
+        )?;
         let Some(part) = Part::named(&target.subresource).filter(|_| resource.storage.is_some()) else {
             let call = self.call(&scope, subresource, target, info.verb, headers, query, body).await?;
-            return Ok(answer::reply(&call.serve().await?, media_type));
+            let scope = call.scope;
+            let reply = call.serve().await?;
+            let mut answer = self.shown(reply.code, Shown::Tree(&reply.object), &scope, &rendering)?;
+            answer::warn(&mut answer, &reply.warnings);
+            return Ok(answer);
         };
         match info.verb {
             "get" => {
                 let entry = self.registry.read(&scope, &target.name, wanted_version(query)?).await?;
-                Ok(answer::entry(StatusCode::OK, &entry, &scope, media_type))
+                self.shown(StatusCode::OK, Shown::Entry(&entry), &scope, &rendering)
             }
             "list" => {
                 let list = self.registry.list(&scope, &ListOptions::parse(query)?).await?;
-                Ok(answer::list(&list, &scope, media_type))
+                self.listed(&list, &scope, &rendering)
             }
             "watch" => {
                 let mut options = ListOptions::parse(query)?;
                 if target.old_style_watch {
                     options.only_object(&target.name)?;
                 }
-                self.watch(&scope, &options).await
+                self.watch(&scope, &options, rendering).await
             }
             "delete" => {
                 let options = delete_options(query, headers, body).await?;
-                Ok(deleted(&self.registry.delete(&scope, &target.name, &options).await?, &scope, media_type))
+                match self.registry.delete(&scope, &target.name, &options).await? {
+                    Deleted::Pending(entry) | Deleted::Shown(entry) => {
+                        self.shown(StatusCode::OK, Shown::Entry(&entry), &scope, &rendering)
+                    }
+                    Deleted::Gone(entry) => {
+                        Ok(answer::value(StatusCode::OK, &success(&entry, &scope), rendering.media_type))
+                    }
+                }
             }
             "deletecollection" => {
                 let options = delete_options(query, headers, body).await?;
                 let list =
                     self.registry.delete_collection(&scope, &ListOptions::parse(query)?, &options).await?;
-                Ok(answer::list(&list, &scope, media_type))
+                self.listed(&list, &scope, &rendering)
             }
             verb => {
                 let result = self.write(verb, &scope, &target.name, part, headers, query, body).await?;
-                Ok(written(&result, &scope, media_type))
+                let status = if result.created { StatusCode::CREATED } else { StatusCode::OK };
+                let mut answer = self.shown(status, Shown::Entry(&result.entry), &scope, &rendering)?;
+                answer::warn(&mut answer, &result.warnings);
+                Ok(answer)
             }
         }
     }
@@ -198,6 +218,22 @@ impl Server {
         let scope = scope.with_kind_of(subresource);
         let (name, subresource) = (target.name.as_str(), target.subresource.as_str());
         Ok(Call { registry: &self.registry, scope, name, subresource, verb, options, content })
+    }
+
+    fn shown(
+        &self,
+        status: StatusCode,
+        shown: Shown<'_>,
+        scope: &Scope<'_>,
+        rendering: &Rendering,
+    ) -> Result<Answer, ApiError> {
+        let content = rendering.object(shown, scope, (self.registry.now)())?;
+        Ok(answer::bytes(status, rendering.media_type.as_str(), content))
+    }
+
+    fn listed(&self, list: &List, scope: &Scope<'_>, rendering: &Rendering) -> Result<Answer, ApiError> {
+        let content = rendering.list(list, scope, (self.registry.now)())?;
+        Ok(answer::bytes(StatusCode::OK, rendering.media_type.as_str(), content))
     }
 
     /// Create, update and patch.
@@ -237,24 +273,31 @@ impl Server {
         }
     }
 
-    async fn watch(self: &Arc<Self>, scope: &Scope<'_>, options: &ListOptions) -> Result<Answer, ApiError> {
-        let content_type = "application/json";
-        let events = match self.registry.watch(scope, options).await {
+    async fn watch(
+        self: &Arc<Self>,
+        scope: &Scope<'_>,
+        options: &ListOptions,
+        rendering: Rendering,
+    ) -> Result<Answer, ApiError> {
+        let watch = self.registry.watch(scope, options).await;
+        let mut writer = EventWriter::new(rendering, scope, self.registry.now)?;
+        let content_type = writer.content_type();
+        let events = match watch {
             Ok(events) => events,
             // The stream has begun for a client that asks for what is gone: it is told inside.
             Err(gone) if gone.code == StatusCode::GONE => {
-                let mut line = b"{\"type\":\"ERROR\",\"object\":".to_vec();
-                json::write(&gone.to_status(), &mut line);
-                line.extend_from_slice(b"}\n");
-                return Ok(answer::bytes(StatusCode::OK, content_type, line));
+                let mut told = Vec::new();
+                writer.error(&gone, &mut told);
+                return Ok(answer::bytes(StatusCode::OK, content_type, told));
             }
             Err(error) => return Err(error),
         };
         let ends = tokio::time::Instant::now() + options.timeout.unwrap_or(WATCH_LASTS);
-        let body = StreamBody::new(stream::unfold(events, move |mut events| async move {
-            let chunk = next_chunk(&mut events, ends).await?;
-            Some((Ok::<_, Infallible>(Frame::data(Bytes::from(chunk))), events))
-        }));
+        let body =
+            StreamBody::new(stream::unfold((events, writer), move |(mut events, mut writer)| async move {
+                let chunk = next_chunk(&mut events, &mut writer, ends).await?;
+                Some((Ok::<_, Infallible>(Frame::data(Bytes::from(chunk))), (events, writer)))
+            }));
         let mut response = Response::new(body.boxed_unsync());
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -264,11 +307,15 @@ impl Server {
 }
 
 /// What a watch sends next; `None`: its time is over.
-async fn next_chunk(events: &mut WatchStream, ends: tokio::time::Instant) -> Option<Vec<u8>> {
+async fn next_chunk(
+    events: &mut WatchStream,
+    writer: &mut EventWriter,
+    ends: tokio::time::Instant,
+) -> Option<Vec<u8>> {
     loop {
         let bookmark_at = tokio::time::Instant::now() + BOOKMARK_EVERY;
         {
-            let next = pin!(events.next());
+            let next = pin!(events.next(writer));
             tokio::select! {
                 biased;
                 // Whoever is overtaken finds the stream ended and watches anew from what it has seen.
@@ -277,7 +324,7 @@ async fn next_chunk(events: &mut WatchStream, ends: tokio::time::Instant) -> Opt
                 () = tokio::time::sleep_until(bookmark_at) => {}
             }
         }
-        if let Some(bookmark) = events.bookmark() {
+        if let Some(bookmark) = events.bookmark(writer) {
             return Some(bookmark);
         }
     }
@@ -389,36 +436,23 @@ async fn delete_options<B: RequestBody>(
     DeleteOptions::parse(query, Some(&value))
 }
 
-fn written(written: &Written, scope: &Scope<'_>, media_type: MediaType) -> Answer {
-    let status = if written.created { StatusCode::CREATED } else { StatusCode::OK };
-    let mut answer = answer::entry(status, &written.entry, scope, media_type);
-    answer::warn(&mut answer, &written.warnings);
-    answer
-}
-
-fn deleted(deleted: &Deleted, scope: &Scope<'_>, media_type: MediaType) -> Answer {
-    match deleted {
-        Deleted::Pending(entry) | Deleted::Shown(entry) => {
-            answer::entry(StatusCode::OK, entry, scope, media_type)
-        }
-        Deleted::Gone(entry) => {
-            let object = entry.value(scope.of);
-            let details = crate::status::Details {
-                name: object.meta().name().to_string(),
-                group: scope.resource.group.to_string(),
-                kind: scope.resource.plural.to_string(),
-                uid: object.meta().uid().to_string(),
-                causes: Vec::new(),
-            };
-            let mut status = coracle_api::Map::new();
-            status.insert("apiVersion", "v1");
-            status.insert("kind", "Status");
-            status.insert("metadata", Value::object());
-            status.insert("status", "Success");
-            status.insert("details", details.to_map());
-            answer::value(StatusCode::OK, &Value::Object(status), media_type)
-        }
-    }
+/// What is left to say of an object that is gone.
+fn success(entry: &Entry, scope: &Scope<'_>) -> Value {
+    let object = entry.value(scope.of);
+    let details = crate::status::Details {
+        name: object.meta().name().to_string(),
+        group: scope.resource.group.to_string(),
+        kind: scope.resource.plural.to_string(),
+        uid: object.meta().uid().to_string(),
+        causes: Vec::new(),
+    };
+    let mut status = coracle_api::Map::new();
+    status.insert("apiVersion", "v1");
+    status.insert("kind", "Status");
+    status.insert("metadata", Value::object());
+    status.insert("status", "Success");
+    status.insert("details", details.to_map());
+    Value::Object(status)
 }
 
 fn text_header(headers: &HeaderMap, name: header::HeaderName) -> &str {

@@ -5,10 +5,11 @@
 //! the [`registry`]: one road for every kind, with create, get, list, watch, update, patch and delete. A write passes
 //! [`admission`], is shaped and judged by its kind's strategy, encoded
 //! once and swapped into the store; the feed of the [`cache`] brings it back, and only then is it answered. Reads and
-//! watches stop at the cache. [`answer`] makes the response, [`status`] the refusals. [`discovery`] tells what there is,
-//! [`openapi`] what it looks like, [`bootstrap`] makes what a new cluster has.
+//! watches stop at the cache. [`render`] gives objects the form that was asked for, [`answer`] makes the response,
+//! [`status`] the refusals. [`discovery`] tells what there is, [`openapi`] what it looks like, [`bootstrap`] makes what a
+//! new cluster has.
 //!
-//! Not here yet: authorization, most strategies (validation, allocation), conversion, tables.
+//! Not here yet: authorization, most strategies (validation, allocation), conversion.
 
 pub mod admission;
 pub mod answer;
@@ -19,6 +20,7 @@ pub mod discovery;
 pub mod handler;
 pub mod openapi;
 pub mod registry;
+pub mod render;
 pub mod request;
 pub mod run;
 pub mod serve;

@@ -158,6 +158,12 @@ impl From<&str> for Value {
     }
 }
 
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::String(Text::from(text))
+    }
+}
+
 impl From<Text> for Value {
     fn from(text: Text) -> Value {
         Value::String(text)

@@ -4,6 +4,7 @@
 //! the revision is known only after they are written. `hole` is where it belongs; readers write the bytes before it,
 //! the revision, and the bytes behind it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -113,11 +114,21 @@ impl Entry {
 
     /// Appends the object's JSON.
     pub fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.bytes[..self.hole]);
+        self.write_part(0..self.bytes.len(), out);
+    }
+
+    /// Appends the JSON of its metadata.
+    pub fn write_metadata(&self, out: &mut Vec<u8>) {
+        self.write_part(metadata(&self.bytes), out);
+    }
+
+    /// Appends a part of the bytes that reaches over the hole.
+    fn write_part(&self, part: Range<usize>, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes[part.start..self.hole]);
         out.extend_from_slice(b",\"resourceVersion\":\"");
         out.extend_from_slice(self.revision.to_string().as_bytes());
         out.push(b'"');
-        out.extend_from_slice(&self.bytes[self.hole..]);
+        out.extend_from_slice(&self.bytes[self.hole..part.end]);
     }
 
     /// The object as a tree, with its resourceVersion.
@@ -180,4 +191,20 @@ fn hole(bytes: &[u8], uid: &str) -> usize {
     let wanted = format!("\"uid\":\"{uid}\"");
     let found = bytes.windows(wanted.len()).position(|window| window == wanted.as_bytes());
     found.expect("a stored object has a uid") + wanted.len()
+}
+
+/// Where the value of the object's member `metadata` is: one of the first, so this is a short walk.
+fn metadata(bytes: &[u8]) -> Range<usize> {
+    let value_at = |start: usize| {
+        let (value, _) = json::split_first(&bytes[start..]).expect("stored objects are JSON");
+        start..start + value.len()
+    };
+    let mut member = value_at(1);
+    loop {
+        let value = value_at(member.end + 1);
+        if &bytes[member] == b"\"metadata\"" {
+            return value;
+        }
+        member = value_at(value.end + 1);
+    }
 }

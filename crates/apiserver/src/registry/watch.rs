@@ -10,6 +10,7 @@ use super::read::field_selector;
 use super::{Registry, Scope, Wanted};
 use crate::ApiError;
 use crate::cache::{Cache, Caches, Change, Cursor, Entry, Event, Listening, Overtaken};
+use crate::render::EventWriter;
 use crate::request::ListOptions;
 
 /// No more than this is gathered before it is sent.
@@ -90,20 +91,21 @@ impl Registry {
 }
 
 impl WatchStream {
-    /// The next events as JSON lines; waits until there are some.
+    /// The next events as the writer writes them; waits until there are some.
     ///
     /// # Errors
     /// The client reads slower than things happen, and what it has not read is no longer kept.
-    pub async fn next(&mut self) -> Result<Vec<u8>, Overtaken> {
+    pub async fn next(&mut self, writer: &mut EventWriter) -> Result<Vec<u8>, Overtaken> {
         let mut out = Vec::new();
         while let Some(entry) = self.initial.pop_front() {
-            write_event("ADDED", &entry, &mut out);
+            writer.write("ADDED", &entry, &mut out);
             if out.len() >= CHUNK {
                 return Ok(out);
             }
         }
         if let Some(revision) = self.end_of_initial.take() {
-            self.write_bookmark(revision, true, &mut out);
+            self.told = self.told.max(revision);
+            writer.bookmark(revision, true, &mut out);
         }
         loop {
             let bell = self.listening.bell.clone();
@@ -114,7 +116,7 @@ impl WatchStream {
             while out.len() < CHUNK
                 && let Some(event) = self.next_event()?
             {
-                self.show(&event, &mut out);
+                self.show(&event, writer, &mut out);
             }
             if !out.is_empty() {
                 return Ok(out);
@@ -131,18 +133,19 @@ impl WatchStream {
     }
 
     /// A bookmark at the newest revision that has been applied, if the client asked for such.
-    pub fn bookmark(&mut self) -> Option<Vec<u8>> {
+    pub fn bookmark(&mut self, writer: &mut EventWriter) -> Option<Vec<u8>> {
         let applied = self.caches.applied();
         if !self.bookmarks || applied <= self.told {
             return None;
         }
+        self.told = applied;
         let mut out = Vec::new();
-        self.write_bookmark(applied, false, &mut out);
+        writer.bookmark(applied, false, &mut out);
         Some(out)
     }
 
     /// An object that comes to match was added to this client, one that ceases to was deleted.
-    fn show(&mut self, event: &Event, out: &mut Vec<u8>) {
+    fn show(&mut self, event: &Event, writer: &mut EventWriter, out: &mut Vec<u8>) {
         if event.revision <= self.told {
             return;
         }
@@ -158,33 +161,9 @@ impl WatchStream {
         match &event.previous {
             // It still exists, but not to this client: its last version that did.
             Some(previous) if shown == "DELETED" && event.change != Change::Deleted => {
-                write_event(shown, &previous.at(event.revision), out);
+                writer.write(shown, &previous.at(event.revision), out);
             }
-            _ => write_event(shown, &event.entry, out),
+            _ => writer.write(shown, &event.entry, out),
         }
     }
-
-    fn write_bookmark(&mut self, revision: Revision, initial: bool, out: &mut Vec<u8>) {
-        self.told = self.told.max(revision);
-        let resource = self.cache.resource;
-        let api_version = coracle_api::catalog::api_version(&resource.group, &resource.version);
-        let annotations =
-            if initial { ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}" } else { "" };
-        out.extend_from_slice(
-            format!(
-                "{{\"type\":\"BOOKMARK\",\"object\":{{\"kind\":\"{}\",\"apiVersion\":\"{api_version}\",\
-                 \"metadata\":{{\"resourceVersion\":\"{revision}\"{annotations}}}}}}}\n",
-                resource.kind
-            )
-            .as_bytes(),
-        );
-    }
-}
-
-fn write_event(kind: &str, entry: &Entry, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"{\"type\":\"");
-    out.extend_from_slice(kind.as_bytes());
-    out.extend_from_slice(b"\",\"object\":");
-    entry.write(out);
-    out.extend_from_slice(b"}\n");
 }

@@ -1,0 +1,139 @@
+//! The events of a watch as the bytes of its stream: lines of JSON, or protobuf messages with their length in front.
+
+use coracle_api::Value;
+use coracle_api::codec::media_type::{MediaType, NotAcceptable};
+use coracle_api::codec::{canonical, protobuf};
+use coracle_api::time::Timestamp;
+use coracle_store::Revision;
+
+use super::{Objects, Rendering, Shape, Shown, not_a_list, partial, table, to_protobuf, whole};
+use crate::ApiError;
+use crate::cache::Entry;
+use crate::registry::Scope;
+
+/// Writes the events of one watch.
+pub struct EventWriter {
+    rendering: Rendering,
+    objects: Objects,
+    now: fn() -> Timestamp,
+    /// A table names its columns once: in the first event.
+    columns_told: bool,
+}
+
+impl EventWriter {
+    pub fn new(
+        rendering: Rendering,
+        scope: &Scope<'_>,
+        now: fn() -> Timestamp,
+    ) -> Result<EventWriter, ApiError> {
+        let objects = Objects::of(scope);
+        match &rendering.shape {
+            Shape::PartialList(_) => return Err(not_a_list(&objects)),
+            Shape::Table { include, .. } => {
+                table::Include::parse(include)?;
+            }
+            Shape::Whole | Shape::Partial(_) => {}
+        }
+        if rendering.media_type.stream().is_none() {
+            return Err(ApiError::not_acceptable(NotAcceptable::Stream.to_string()));
+        }
+        Ok(EventWriter { rendering, objects, now, columns_told: false })
+    }
+
+    /// As the header of the stream says it.
+    pub fn content_type(&self) -> &'static str {
+        match self.rendering.media_type {
+            MediaType::Json | MediaType::Yaml => "application/json",
+            MediaType::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+        }
+    }
+
+    /// Something happened to an object; `change` is the event's type.
+    pub fn write(&mut self, change: &str, entry: &Entry, out: &mut Vec<u8>) {
+        self.event(change, Shown::Entry(entry), out);
+    }
+
+    /// The client has been told of everything up to `revision`; `initial`: and of all there was at the beginning.
+    pub fn bookmark(&mut self, revision: Revision, initial: bool, out: &mut Vec<u8>) {
+        let mut object = Value::object();
+        if let Some(map) = object.as_object_mut() {
+            map.insert("kind", self.objects.kind.name.clone());
+            map.insert("apiVersion", self.objects.kind.api_version());
+        }
+        let mut meta = object.meta_mut();
+        meta.members().insert("resourceVersion", revision.to_string().as_str());
+        if initial {
+            meta.set_annotation("k8s.io/initial-events-end", Some("true"));
+        }
+        canonical::canonicalize(&mut object, self.objects.of.node());
+        self.event("BOOKMARK", Shown::Tree(&object), out);
+    }
+
+    /// The watch cannot go on.
+    pub fn error(&mut self, error: &ApiError, out: &mut Vec<u8>) {
+        let status = error.to_status();
+        match self.rendering.media_type {
+            MediaType::Json | MediaType::Yaml => {
+                line("ERROR", out, |out| Shown::Tree(&status).write(&self.objects, out));
+            }
+            MediaType::Protobuf => {
+                let of = Shown::Tree(&status).of(&self.objects);
+                frame("ERROR", &protobuf::encode(&status, of).expect("a Status has a protobuf form"), out);
+            }
+        }
+    }
+
+    fn event(&mut self, change: &str, shown: Shown<'_>, out: &mut Vec<u8>) {
+        match (&self.rendering.shape, self.rendering.media_type) {
+            (Shape::Whole, MediaType::Json | MediaType::Yaml) => {
+                line(change, out, |out| shown.write(&self.objects, out));
+            }
+            (_, MediaType::Json | MediaType::Yaml) => match self.shaped(shown) {
+                Ok(object) => line(change, out, |out| out.extend_from_slice(&object)),
+                Err(error) => self.error(&error, out),
+            },
+            (shape, MediaType::Protobuf) => {
+                let of = shape.meta_type();
+                let encoded = match shape {
+                    Shape::Whole => whole::protobuf(shown, &self.objects),
+                    _ => self.shaped(shown).and_then(|object| to_protobuf(&object, of)),
+                };
+                match encoded {
+                    Ok(object) => frame(change, &object, out),
+                    Err(error) => self.error(&error, out),
+                }
+            }
+        }
+    }
+
+    /// The JSON of an object in the shape that was asked for.
+    fn shaped(&mut self, shown: Shown<'_>) -> Result<Vec<u8>, ApiError> {
+        let mut out = Vec::new();
+        match &self.rendering.shape {
+            Shape::Whole => shown.write(&self.objects, &mut out),
+            Shape::Partial(version) => partial::write(shown, &self.objects, *version, &mut out),
+            Shape::PartialList(_) => return Err(not_a_list(&self.objects)),
+            Shape::Table { version, include } => {
+                let table = table::Table::new(&self.objects, *version, include, (self.now)())?;
+                table.write_one(shown, !self.columns_told, &mut out)?;
+                self.columns_told = true;
+            }
+        }
+        Ok(out)
+    }
+}
+
+fn line(change: &str, out: &mut Vec<u8>, object: impl FnOnce(&mut Vec<u8>)) {
+    out.extend_from_slice(b"{\"type\":\"");
+    out.extend_from_slice(change.as_bytes());
+    out.extend_from_slice(b"\",\"object\":");
+    object(out);
+    out.extend_from_slice(b"}\n");
+}
+
+fn frame(change: &str, object: &[u8], out: &mut Vec<u8>) {
+    let event = protobuf::encode_event(change, object);
+    let length = u32::try_from(event.len()).expect("no object comes near 4 GiB");
+    out.extend_from_slice(&length.to_be_bytes());
+    out.extend_from_slice(&event);
+}

@@ -1,0 +1,188 @@
+//! Objects as the bytes that the client asked for.
+//!
+//! `Accept` says two things: a form (JSON, YAML, protobuf) and a shape (the object itself, its metadata alone, a table
+//! for people). A [`Rendering`] is both, negotiated once per request. An object comes in as an entry of the cache or as
+//! a tree ([`Shown`]), and is written as JSON in its shape: `whole`, `partial` or `table`. Another form is made of that
+//! JSON in the end. [`EventWriter`] does the same for the events of a watch. Status and headers are `answer`'s matter.
+//!
+//! Nothing in here does I/O; what is the time is handed in.
+
+mod events;
+mod partial;
+mod pretty;
+mod shown;
+mod table;
+mod whole;
+
+use coracle_api::catalog::{BUILTIN, Kind, Resource, Struct};
+use coracle_api::codec::media_type::{self, Accepted, Endpoint, MediaType, MetaVersion, Transform};
+use coracle_api::codec::{json, protobuf, yaml};
+use coracle_api::time::Timestamp;
+
+use crate::ApiError;
+use crate::registry::{List, Scope};
+use crate::request::Query;
+pub use events::EventWriter;
+pub use shown::Shown;
+
+/// What is rendered: objects of one resource.
+#[derive(Clone, Copy)]
+struct Objects {
+    resource: &'static Resource,
+    kind: &'static Kind,
+    of: Struct<'static>,
+}
+
+impl Objects {
+    fn of(scope: &Scope<'_>) -> Objects {
+        Objects { resource: scope.resource, kind: scope.kind, of: scope.of }
+    }
+}
+
+/// How a client wants to see objects.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rendering {
+    pub media_type: MediaType,
+    shape: Shape,
+    /// Indented for people.
+    pretty: bool,
+}
+
+/// What of the objects is shown.
+#[derive(Clone, Debug, PartialEq)]
+enum Shape {
+    Whole,
+    /// The metadata of one object.
+    Partial(MetaVersion),
+    /// The metadata of every object of a list.
+    PartialList(MetaVersion),
+    Table {
+        version: MetaVersion,
+        /// `includeObject` as it was given: it is judged only when there is something to show.
+        include: String,
+    },
+}
+
+impl Shape {
+    /// The type of what is written, by which protobuf encodes it. A table has no such form.
+    fn meta_type(&self) -> Option<Struct<'static>> {
+        let kind = match self {
+            Shape::Partial(_) => "PartialObjectMetadata",
+            Shape::PartialList(_) => "PartialObjectMetadataList",
+            Shape::Whole | Shape::Table { .. } => return None,
+        };
+        BUILTIN.kind("meta.k8s.io", "v1", kind).map(|kind| BUILTIN.root(kind))
+    }
+}
+
+impl Rendering {
+    /// The best of what the client accepts.
+    pub fn negotiate(accept: &str, query: &Query, user_agent: &str) -> Result<Rendering, ApiError> {
+        let accepted = media_type::negotiate(accept, Endpoint::BuiltIn)
+            .map_err(|refused| ApiError::not_acceptable(refused.to_string()))?;
+        let Accepted { media_type, transform, pretty, .. } = accepted;
+        let shape = match transform {
+            None | Some(Transform::ApiGroupDiscoveryList) => Shape::Whole,
+            Some(Transform::PartialObjectMetadata(version)) => Shape::Partial(version),
+            Some(Transform::PartialObjectMetadataList(version)) => Shape::PartialList(version),
+            Some(Transform::Table(version)) => {
+                let include = query.get("includeObject").unwrap_or_default().to_string();
+                Shape::Table { version, include }
+            }
+        };
+        Ok(Rendering { media_type, shape, pretty: pretty || pretty::is_wanted(query, user_agent) })
+    }
+
+    /// One object.
+    pub fn object(&self, shown: Shown<'_>, scope: &Scope<'_>, now: Timestamp) -> Result<Vec<u8>, ApiError> {
+        let objects = &Objects::of(scope);
+        let mut out = Vec::new();
+        match &self.shape {
+            Shape::Whole if self.media_type == MediaType::Protobuf => return whole::protobuf(shown, objects),
+            Shape::Whole => shown.write(objects, &mut out),
+            Shape::Partial(version) => partial::write(shown, objects, *version, &mut out),
+            Shape::PartialList(_) => return Err(not_a_list(objects)),
+            Shape::Table { version, include } => {
+                table::Table::new(objects, *version, include, now)?.write_one(shown, true, &mut out)?;
+            }
+        }
+        self.finish(out, self.shape.meta_type())
+    }
+
+    /// A list of objects.
+    pub fn list(&self, list: &List, scope: &Scope<'_>, now: Timestamp) -> Result<Vec<u8>, ApiError> {
+        let objects = &Objects::of(scope);
+        let mut out = Vec::new();
+        match &self.shape {
+            Shape::Whole => whole::write_list(list, objects, &mut out),
+            Shape::Partial(_) => return Err(a_list(objects)),
+            Shape::PartialList(version) => partial::write_list(list, objects, *version, &mut out),
+            Shape::Table { version, include } => {
+                table::Table::new(objects, *version, include, now)?.write_list(list, &mut out)?;
+            }
+        }
+        let of = match &self.shape {
+            Shape::Whole => whole::list_type(objects),
+            other => other.meta_type(),
+        };
+        self.finish(out, of)
+    }
+
+    /// From the JSON of an object to the form that was asked for.
+    fn finish(&self, mut json: Vec<u8>, of: Option<Struct<'static>>) -> Result<Vec<u8>, ApiError> {
+        match self.media_type {
+            MediaType::Json if self.pretty => Ok(pretty::indent(&json)),
+            MediaType::Json => {
+                json.push(b'\n');
+                Ok(json)
+            }
+            MediaType::Yaml => {
+                let tree = json::parse(&json).expect("this server wrote it");
+                Ok(yaml::print(&tree).into_bytes())
+            }
+            MediaType::Protobuf => to_protobuf(&json, of),
+        }
+    }
+}
+
+fn to_protobuf(text: &[u8], of: Option<Struct<'static>>) -> Result<Vec<u8>, ApiError> {
+    let of = of.ok_or_else(|| ApiError::internal("no protobuf form of this kind is known"))?;
+    let tree = json::decode(text, Some(of.node())).expect("this server wrote it").value;
+    protobuf::encode(&tree, of).map_err(|error| ApiError::internal(error.to_string()))
+}
+
+/// `meta.k8s.io/v1`.
+fn meta_api_version(version: MetaVersion) -> &'static str {
+    match version {
+        MetaVersion::V1 => "meta.k8s.io/v1",
+        MetaVersion::V1beta1 => "meta.k8s.io/v1beta1",
+    }
+}
+
+fn a_list(objects: &Objects) -> ApiError {
+    ApiError::not_acceptable(format!(
+        "you requested PartialObjectMetadata, but the requested object is a list ({}List)",
+        go_type(objects)
+    ))
+}
+
+fn not_a_list(objects: &Objects) -> ApiError {
+    ApiError::not_acceptable(format!(
+        "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
+        go_type(objects)
+    ))
+}
+
+/// What upstream calls the type that it keeps objects of a resource in: `*apps.Deployment`.
+fn go_type(objects: &Objects) -> String {
+    let group = objects.resource.storage.as_ref().map_or(&objects.resource.group, |storage| &storage.group);
+    let package = match group.split('.').next().unwrap_or_default() {
+        "" => "core",
+        "internal" => "apiserverinternal",
+        label => label,
+    };
+    format!("*{package}.{}", objects.kind.name)
+}
+
+#[cfg(test)]
+mod tests;

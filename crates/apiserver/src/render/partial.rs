@@ -1,0 +1,34 @@
+//! The metadata of objects alone, for clients to whom the rest does not matter: collectors of garbage, caches of owners.
+
+use coracle_api::codec::media_type::MetaVersion;
+
+use super::whole::write_list_metadata;
+use super::{Objects, Shown, meta_api_version};
+use crate::registry::List;
+
+/// Appends a `PartialObjectMetadata`.
+pub(super) fn write(shown: Shown<'_>, objects: &Objects, version: MetaVersion, out: &mut Vec<u8>) {
+    let head = format!(
+        "{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"{}\",\"metadata\":",
+        meta_api_version(version)
+    );
+    out.extend_from_slice(head.as_bytes());
+    shown.write_metadata(objects, out);
+    out.push(b'}');
+}
+
+/// Appends a `PartialObjectMetadataList`. Unlike other lists, its items say what they are.
+pub(super) fn write_list(list: &List, objects: &Objects, version: MetaVersion, out: &mut Vec<u8>) {
+    let head =
+        format!("{{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"{}\"", meta_api_version(version));
+    out.extend_from_slice(head.as_bytes());
+    write_list_metadata(list, out);
+    out.extend_from_slice(b",\"items\":[");
+    for (place, entry) in list.entries.iter().enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        write(Shown::Entry(entry), objects, version, out);
+    }
+    out.extend_from_slice(b"]}");
+}

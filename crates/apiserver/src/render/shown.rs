@@ -1,0 +1,85 @@
+//! An object on its way out: a version that the cache holds, or a tree that was made for this answer.
+
+use std::borrow::Cow;
+
+use coracle_api::Value;
+use coracle_api::catalog::{BUILTIN, Kind, Struct};
+use coracle_api::codec::json;
+
+use super::Objects;
+use crate::cache::Entry;
+
+#[derive(Clone, Copy)]
+pub enum Shown<'a> {
+    Entry(&'a Entry),
+    Tree(&'a Value),
+}
+
+impl<'a> From<&'a Entry> for Shown<'a> {
+    fn from(entry: &'a Entry) -> Shown<'a> {
+        Shown::Entry(entry)
+    }
+}
+
+impl<'a> Shown<'a> {
+    /// Appends the whole object.
+    pub(super) fn write(self, objects: &Objects, out: &mut Vec<u8>) {
+        match self {
+            Shown::Entry(entry) => {
+                out.reserve(entry.bytes().len() + ROOM);
+                entry.write(out);
+            }
+            Shown::Tree(tree) => json::write_typed(tree, self.of(objects).node(), out),
+        }
+    }
+
+    /// Appends its metadata.
+    pub(super) fn write_metadata(self, objects: &Objects, out: &mut Vec<u8>) {
+        match self {
+            Shown::Entry(entry) => entry.write_metadata(out),
+            Shown::Tree(tree) => match (tree.get("metadata"), self.of(objects).field("metadata")) {
+                (Some(metadata), Some(field)) => json::write_typed(metadata, field.node(), out),
+                _ => out.extend_from_slice(b"{}"),
+            },
+        }
+    }
+
+    /// The object as a tree.
+    pub(super) fn tree(self, objects: &Objects) -> Cow<'a, Value> {
+        match self {
+            Shown::Entry(entry) => Cow::Owned(entry.value(objects.of)),
+            Shown::Tree(tree) => Cow::Borrowed(tree),
+        }
+    }
+
+    /// Its type: that of the resource, unless a subresource has a kind of its own.
+    pub(super) fn of(self, objects: &Objects) -> Struct<'static> {
+        match self {
+            Shown::Entry(_) => objects.of,
+            Shown::Tree(tree) => kind(tree).map_or(objects.of, |kind| BUILTIN.root(kind)),
+        }
+    }
+
+    /// Its kind, likewise.
+    pub(super) fn kind(self, objects: &Objects) -> &'static Kind {
+        match self {
+            Shown::Entry(_) => objects.kind,
+            Shown::Tree(tree) => kind(tree).unwrap_or(objects.kind),
+        }
+    }
+
+    pub(super) fn resource_version(self) -> Cow<'a, str> {
+        match self {
+            Shown::Entry(entry) => Cow::Owned(entry.revision.to_string()),
+            Shown::Tree(tree) => Cow::Borrowed(tree.meta().resource_version()),
+        }
+    }
+}
+
+fn kind(tree: &Value) -> Option<&'static Kind> {
+    let map = tree.as_object()?;
+    BUILTIN.kind_of(map.str("apiVersion")?, map.str("kind")?)
+}
+
+/// What is written of an entry beside its bytes: the resourceVersion, and a line break.
+pub(super) const ROOM: usize = 48;

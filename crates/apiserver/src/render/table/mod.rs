@@ -1,0 +1,213 @@
+//! Tables for people: what `kubectl get` prints.
+//!
+//! The columns of a resource are data of the catalogue. What stands in them is decided here, by a pure function per
+//! kind over its typed view: `<group>/<kind>.rs` makes the [`Row`] of one object, [`printers`] knows which function
+//! belongs to which kind. A kind without one has the two columns that every object can fill: name and creation time.
+
+/// A row of these cells: texts, numbers, flags.
+macro_rules! row {
+    ($($cell:expr),* $(,)?) => {
+        crate::render::table::Row { cells: vec![$(coracle_api::Value::from($cell)),*], completed: None }
+    };
+}
+
+mod cells;
+mod columns;
+mod printers;
+
+use coracle_api::Value;
+use coracle_api::catalog::{Column, Struct};
+use coracle_api::codec::json;
+use coracle_api::codec::media_type::MetaVersion;
+use coracle_api::time::{Time, Timestamp};
+
+use super::whole::write_list_metadata;
+use super::{Objects, Shown, meta_api_version, partial};
+use crate::ApiError;
+use crate::registry::List;
+use printers::Printer;
+
+/// What one object shows.
+#[derive(Clone, Debug, PartialEq)]
+struct Row {
+    cells: Vec<Value>,
+    /// Says of an object that nothing more will happen to it, and why.
+    completed: Option<Completed>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Completed {
+    reason: &'static str,
+    message: &'static str,
+}
+
+/// What of the object comes along with its row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Include {
+    None,
+    Metadata,
+    Object,
+}
+
+impl Include {
+    /// The value of `includeObject`.
+    pub(super) fn parse(text: &str) -> Result<Include, ApiError> {
+        match text {
+            "None" => Ok(Include::None),
+            "" | "Metadata" => Ok(Include::Metadata),
+            "Object" => Ok(Include::Object),
+            other => Err(ApiError::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: {}: must be 'Metadata', \
+                 'Object', 'None', or empty",
+                coracle_api::go_text::Quoted(other)
+            ))),
+        }
+    }
+}
+
+/// Tables of one resource, as one request wants them.
+pub(super) struct Table<'a> {
+    objects: &'a Objects,
+    version: MetaVersion,
+    include: Include,
+    now: Timestamp,
+}
+
+impl<'a> Table<'a> {
+    pub(super) fn new(
+        objects: &'a Objects,
+        version: MetaVersion,
+        include: &str,
+        now: Timestamp,
+    ) -> Result<Table<'a>, ApiError> {
+        Ok(Table { objects, version, include: Include::parse(include)?, now })
+    }
+
+    /// Appends a table of one object.
+    pub(super) fn write_one(
+        &self,
+        shown: Shown<'_>,
+        with_columns: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ApiError> {
+        let kind = shown.kind(self.objects);
+        self.write_head(out);
+        let version = shown.resource_version();
+        match version.as_ref() {
+            "" => out.extend_from_slice(b",\"metadata\":{}"),
+            version => {
+                out.extend_from_slice(
+                    format!(",\"metadata\":{{\"resourceVersion\":\"{version}\"}}").as_bytes(),
+                );
+            }
+        }
+        let columns = columns::of(self.objects.resource, kind);
+        write_columns(with_columns.then_some(columns), shown.of(self.objects), out);
+        out.extend_from_slice(b",\"rows\":[");
+        self.write_row(printers::of(self.objects.resource, kind), shown, out)?;
+        out.extend_from_slice(b"]}");
+        Ok(())
+    }
+
+    /// Appends a table of a list.
+    pub(super) fn write_list(&self, list: &List, out: &mut Vec<u8>) -> Result<(), ApiError> {
+        let printer = printers::of(self.objects.resource, self.objects.kind);
+        self.write_head(out);
+        write_list_metadata(list, out);
+        write_columns(Some(columns::of(self.objects.resource, self.objects.kind)), self.objects.of, out);
+        if list.entries.is_empty() && printer.is_none() {
+            out.extend_from_slice(b",\"rows\":null}");
+            return Ok(());
+        }
+        out.extend_from_slice(b",\"rows\":[");
+        for (place, entry) in list.entries.iter().enumerate() {
+            if place > 0 {
+                out.push(b',');
+            }
+            self.write_row(printer, Shown::Entry(entry), out)?;
+        }
+        out.extend_from_slice(b"]}");
+        Ok(())
+    }
+
+    fn write_head(&self, out: &mut Vec<u8>) {
+        let api_version = meta_api_version(self.version);
+        out.extend_from_slice(format!("{{\"kind\":\"Table\",\"apiVersion\":\"{api_version}\"").as_bytes());
+    }
+
+    fn write_row(
+        &self,
+        printer: Option<Printer>,
+        shown: Shown<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ApiError> {
+        let mut tree = shown.tree(self.objects).into_owned();
+        let row = match printer {
+            Some(printer) => {
+                strip(&mut tree);
+                printer(&tree, self.now).map_err(|error| {
+                    ApiError::internal(format!("{}: no row of a table: {error}", tree.meta().name()))
+                })?
+            }
+            None => plain_row(&tree),
+        };
+        out.extend_from_slice(b"{\"cells\":");
+        json::write(&Value::Array(row.cells), out);
+        if let Some(completed) = row.completed {
+            let Completed { reason, message } = completed;
+            out.extend_from_slice(
+                format!(
+                    ",\"conditions\":[{{\"type\":\"Completed\",\"status\":\"True\",\"reason\":\"{reason}\",\
+                     \"message\":\"{message}\"}}]"
+                )
+                .as_bytes(),
+            );
+        }
+        out.extend_from_slice(b",\"object\":");
+        // The end of the initial events is said by an annotation, which must not be lost.
+        let ends = tree.meta().annotation("k8s.io/initial-events-end") == Some("true");
+        match self.include {
+            Include::Object => shown.write(self.objects, out),
+            Include::None if !ends => out.extend_from_slice(b"null"),
+            Include::None | Include::Metadata => partial::write(shown, self.objects, self.version, out),
+        }
+        out.push(b'}');
+        Ok(())
+    }
+}
+
+/// Takes away what no cell shows: which version the object is in, which a typed view would insist on, and its owners,
+/// which are most of many an object.
+fn strip(object: &mut Value) {
+    object.meta_mut().members().remove("managedFields");
+    if let Some(map) = object.as_object_mut() {
+        map.remove("apiVersion");
+        map.remove("kind");
+    }
+}
+
+/// The row of a kind without columns of its own.
+fn plain_row(object: &Value) -> Row {
+    let created = object.meta().creation_timestamp().unwrap_or(Timestamp::ZERO);
+    row![object.meta().name(), Time(created).to_string()]
+}
+
+/// Appends the member `columnDefinitions`.
+fn write_columns(columns: Option<&[Column]>, of: Struct<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b",\"columnDefinitions\":");
+    let Some(columns) = columns else { return out.extend_from_slice(b"null") };
+    for (place, column) in columns.iter().enumerate() {
+        out.push(if place == 0 { b'[' } else { b',' });
+        for (name, text) in [
+            ("{\"name\":", column.name.as_str()),
+            (",\"type\":", &column.data_type),
+            (",\"format\":", &column.format),
+            (",\"description\":", column.description(of)),
+        ] {
+            out.extend_from_slice(name.as_bytes());
+            json::write_string(text, out);
+        }
+        out.extend_from_slice(format!(",\"priority\":{}}}", u8::from(column.wide)).as_bytes());
+    }
+    out.push(b']');
+}

@@ -1,0 +1,56 @@
+//! Objects as they are: the bytes of the cache, straight through.
+
+use coracle_api::catalog::{BUILTIN, Struct};
+use coracle_api::codec::protobuf;
+
+use super::shown::ROOM;
+use super::{Objects, Shown};
+use crate::ApiError;
+use crate::registry::List;
+
+/// One object as protobuf, straight from its tree.
+pub(super) fn protobuf(shown: Shown<'_>, objects: &Objects) -> Result<Vec<u8>, ApiError> {
+    let encoded = protobuf::encode(&shown.tree(objects), shown.of(objects));
+    encoded.map_err(|error| ApiError::internal(error.to_string()))
+}
+
+/// Appends a list of objects, whose members do not repeat their kind.
+pub(super) fn write_list(list: &List, objects: &Objects, out: &mut Vec<u8>) {
+    let size: usize = list.entries.iter().map(|entry| entry.bytes().len() + ROOM).sum();
+    out.reserve(size + 256);
+    let (kind, api_version) = (&objects.kind.name, objects.kind.api_version());
+    out.extend_from_slice(format!("{{\"kind\":\"{kind}List\",\"apiVersion\":\"{api_version}\"").as_bytes());
+    write_list_metadata(list, out);
+    out.extend_from_slice(b",\"items\":[");
+    let own = format!("\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",");
+    for (place, entry) in list.entries.iter().enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        let start = out.len();
+        entry.write(out);
+        // The list says what its items are.
+        if out[start + 1..].starts_with(own.as_bytes()) {
+            out.drain(start + 1..start + 1 + own.len());
+        }
+    }
+    out.extend_from_slice(b"]}");
+}
+
+/// The type of a list of the resource's objects.
+pub(super) fn list_type(objects: &Objects) -> Option<Struct<'static>> {
+    let name = format!("{}List", objects.kind.name);
+    BUILTIN.kind(&objects.kind.group, &objects.kind.version, &name).map(|kind| BUILTIN.root(kind))
+}
+
+/// Appends the member `metadata` of a list, behind another one.
+pub(super) fn write_list_metadata(list: &List, out: &mut Vec<u8>) {
+    out.extend_from_slice(format!(",\"metadata\":{{\"resourceVersion\":\"{}\"", list.revision).as_bytes());
+    if !list.continue_token.is_empty() {
+        out.extend_from_slice(format!(",\"continue\":\"{}\"", list.continue_token).as_bytes());
+    }
+    if let Some(remaining) = list.remaining {
+        out.extend_from_slice(format!(",\"remainingItemCount\":{remaining}").as_bytes());
+    }
+    out.push(b'}');
+}
