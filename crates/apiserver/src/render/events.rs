@@ -6,7 +6,7 @@ use coracle_api::codec::{canonical, protobuf};
 use coracle_api::time::Timestamp;
 use coracle_store::Revision;
 
-use super::{Objects, Rendering, Shape, Shown, not_a_list, partial, table, to_protobuf, whole};
+use super::{Objects, Rendering, Shape, Shown, not_a_list, table, to_protobuf, whole};
 use crate::ApiError;
 use crate::cache::Entry;
 use crate::registry::Scope;
@@ -109,16 +109,8 @@ impl EventWriter {
     /// The JSON of an object in the shape that was asked for.
     fn shaped(&mut self, shown: Shown<'_>) -> Result<Vec<u8>, ApiError> {
         let mut out = Vec::new();
-        match &self.rendering.shape {
-            Shape::Whole => shown.write(&self.objects, &mut out),
-            Shape::Partial(version) => partial::write(shown, &self.objects, *version, &mut out),
-            Shape::PartialList(_) => return Err(not_a_list(&self.objects)),
-            Shape::Table { version, include } => {
-                let table = table::Table::new(&self.objects, *version, include, (self.now)())?;
-                table.write_one(shown, !self.columns_told, &mut out)?;
-                self.columns_told = true;
-            }
-        }
+        self.rendering.shape.write(shown, &self.objects, (self.now)(), !self.columns_told, &mut out)?;
+        self.columns_told = true;
         Ok(out)
     }
 }

@@ -24,6 +24,7 @@ use crate::registry::{List, Scope};
 use crate::request::Query;
 pub use events::EventWriter;
 pub use shown::Shown;
+use table::Table;
 
 /// What is rendered: objects of one resource.
 #[derive(Clone, Copy)]
@@ -64,6 +65,26 @@ enum Shape {
 }
 
 impl Shape {
+    /// Appends the JSON of one object in this shape.
+    fn write(
+        &self,
+        shown: Shown<'_>,
+        objects: &Objects,
+        now: Timestamp,
+        with_columns: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ApiError> {
+        match self {
+            Shape::Whole => shown.write(objects, out),
+            Shape::Partial(version) => partial::write(shown, objects, *version, out),
+            Shape::PartialList(_) => return Err(not_a_list(objects)),
+            Shape::Table { version, include } => {
+                Table::new(objects, *version, include, now)?.write_one(shown, with_columns, out)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The type of what is written, by which protobuf encodes it. A table has no such form.
     fn meta_type(&self) -> Option<Struct<'static>> {
         let kind = match self {
@@ -96,16 +117,11 @@ impl Rendering {
     /// One object.
     pub fn object(&self, shown: Shown<'_>, scope: &Scope<'_>, now: Timestamp) -> Result<Vec<u8>, ApiError> {
         let objects = &Objects::of(scope);
-        let mut out = Vec::new();
-        match &self.shape {
-            Shape::Whole if self.media_type == MediaType::Protobuf => return whole::protobuf(shown, objects),
-            Shape::Whole => shown.write(objects, &mut out),
-            Shape::Partial(version) => partial::write(shown, objects, *version, &mut out),
-            Shape::PartialList(_) => return Err(not_a_list(objects)),
-            Shape::Table { version, include } => {
-                table::Table::new(objects, *version, include, now)?.write_one(shown, true, &mut out)?;
-            }
+        if self.shape == Shape::Whole && self.media_type == MediaType::Protobuf {
+            return whole::protobuf(shown, objects);
         }
+        let mut out = Vec::new();
+        self.shape.write(shown, objects, now, true, &mut out)?;
         self.finish(out, self.shape.meta_type())
     }
 
@@ -118,7 +134,7 @@ impl Rendering {
             Shape::Partial(_) => return Err(a_list(objects)),
             Shape::PartialList(version) => partial::write_list(list, objects, *version, &mut out),
             Shape::Table { version, include } => {
-                table::Table::new(objects, *version, include, now)?.write_list(list, &mut out)?;
+                Table::new(objects, *version, include, now)?.write_list(list, &mut out)?;
             }
         }
         let of = match &self.shape {

@@ -89,3 +89,8 @@ pub(super) fn few<T: AsRef<str>>(items: &[T], separator: &str, most: usize) -> S
     let shown = shown.join(separator);
     if items.len() > most { format!("{shown} + {} more...", items.len() - most) } else { shown }
 }
+
+/// A number of things.
+pub(super) fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

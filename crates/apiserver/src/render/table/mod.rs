@@ -13,7 +13,10 @@ macro_rules! row {
 
 mod cells;
 mod columns;
+mod core;
 mod printers;
+#[cfg(test)]
+mod tests;
 
 use coracle_api::Value;
 use coracle_api::catalog::{Column, Struct};

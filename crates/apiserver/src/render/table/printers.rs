@@ -3,15 +3,25 @@
 use coracle_api::Value;
 use coracle_api::catalog::{Kind, Resource};
 use coracle_api::time::Timestamp;
-use coracle_api::typed::{TypedError, from_tree};
+use coracle_api::typed::TypedError;
 
-use super::Row;
+use super::{Row, core};
 
 /// Makes the row of an object at a moment.
 pub(super) type Printer = fn(&Value, Timestamp) -> Result<Row, TypedError>;
 
-/// The printer of a kind, as a request to the resource is answered with it.
+/// The printer of a kind, as a request to the resource is answered with it; `None`: it has no columns of its own.
+///
+/// Objects are shown as they are kept: a kind that is kept as another group's has that group's rows.
 pub(super) fn of(resource: &Resource, kind: &Kind) -> Option<Printer> {
-    let _ = (resource, kind);
-    None
+    let kept_as = resource.storage.as_ref().filter(|_| kind.name == resource.kind);
+    let group = kept_as.map_or(&kind.group, |storage| &storage.group);
+    by_name(group, &kind.name)
+}
+
+pub(super) fn by_name(group: &str, kind: &str) -> Option<Printer> {
+    match group {
+        "" => core::printer(kind),
+        _ => None,
+    }
 }
