@@ -26,7 +26,14 @@ impl EventWriter {
         scope: &Scope<'_>,
         now: fn() -> Timestamp,
     ) -> Result<EventWriter, ApiError> {
-        let objects = Objects::of(scope);
+        EventWriter::of(rendering, Objects::of(scope), now)
+    }
+
+    pub(super) fn of(
+        rendering: Rendering,
+        objects: Objects,
+        now: fn() -> Timestamp,
+    ) -> Result<EventWriter, ApiError> {
         match &rendering.shape {
             Shape::PartialList(_) => return Err(not_a_list(&objects)),
             Shape::Table { include, .. } => {

@@ -116,7 +116,10 @@ impl Rendering {
 
     /// One object.
     pub fn object(&self, shown: Shown<'_>, scope: &Scope<'_>, now: Timestamp) -> Result<Vec<u8>, ApiError> {
-        let objects = &Objects::of(scope);
+        self.object_of(shown, &Objects::of(scope), now)
+    }
+
+    fn object_of(&self, shown: Shown<'_>, objects: &Objects, now: Timestamp) -> Result<Vec<u8>, ApiError> {
         if self.shape == Shape::Whole && self.media_type == MediaType::Protobuf {
             return whole::protobuf(shown, objects);
         }
@@ -127,7 +130,10 @@ impl Rendering {
 
     /// A list of objects.
     pub fn list(&self, list: &List, scope: &Scope<'_>, now: Timestamp) -> Result<Vec<u8>, ApiError> {
-        let objects = &Objects::of(scope);
+        self.list_of(list, &Objects::of(scope), now)
+    }
+
+    fn list_of(&self, list: &List, objects: &Objects, now: Timestamp) -> Result<Vec<u8>, ApiError> {
         let mut out = Vec::new();
         match &self.shape {
             Shape::Whole => whole::write_list(list, objects, &mut out),

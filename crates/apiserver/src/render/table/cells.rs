@@ -39,6 +39,23 @@ pub(super) fn moment(time: &jiff::Timestamp) -> Timestamp {
     Timestamp::from_unix(time.as_second(), u32::try_from(time.subsec_nanosecond()).unwrap_or_default())
 }
 
+/// The name, and whether an annotation makes the object the default of its kind.
+pub(super) fn name_of_default(metadata: &ObjectMeta, marks: &[&str]) -> String {
+    let annotations = metadata.annotations.as_ref();
+    let marked =
+        |mark: &&str| annotations.and_then(|all| all.get(*mark)).is_some_and(|value| value == "true");
+    let default = if marks.iter().any(marked) { " (default)" } else { "" };
+    format!("{}{default}", name(metadata))
+}
+
+pub(super) fn true_or_false(flag: Option<bool>) -> &'static str {
+    match flag {
+        None => UNSET,
+        Some(true) => "True",
+        Some(false) => "False",
+    }
+}
+
 /// The text, or a word for its absence.
 pub(super) fn or<'a>(text: Option<&'a str>, absent: &'a str) -> &'a str {
     text.filter(|text| !text.is_empty()).unwrap_or(absent)

@@ -11,10 +11,26 @@ macro_rules! row {
     };
 }
 
+mod admissionregistration;
+mod apiregistration;
+mod apps;
+mod autoscaling;
+mod batch;
 mod cells;
+mod certificates;
 mod columns;
+mod coordination;
 mod core;
+mod discovery;
+mod flowcontrol;
+mod networking;
+mod node;
+mod policy;
 mod printers;
+mod rbac;
+mod resource;
+mod scheduling;
+mod storage;
 #[cfg(test)]
 mod tests;
 

@@ -5,7 +5,10 @@ use coracle_api::catalog::{Kind, Resource};
 use coracle_api::time::Timestamp;
 use coracle_api::typed::TypedError;
 
-use super::{Row, core};
+use super::{
+    Row, admissionregistration, apiregistration, apps, autoscaling, batch, certificates, coordination, core,
+    discovery, flowcontrol, networking, node, policy, rbac, resource, scheduling, storage,
+};
 
 /// Makes the row of an object at a moment.
 pub(super) type Printer = fn(&Value, Timestamp) -> Result<Row, TypedError>;
@@ -22,6 +25,22 @@ pub(super) fn of(resource: &Resource, kind: &Kind) -> Option<Printer> {
 pub(super) fn by_name(group: &str, kind: &str) -> Option<Printer> {
     match group {
         "" => core::printer(kind),
+        "admissionregistration.k8s.io" => admissionregistration::printer(kind),
+        "apiregistration.k8s.io" => apiregistration::printer(kind),
+        "apps" => apps::printer(kind),
+        "autoscaling" => autoscaling::printer(kind),
+        "batch" => batch::printer(kind),
+        "certificates.k8s.io" => certificates::printer(kind),
+        "coordination.k8s.io" => coordination::printer(kind),
+        "discovery.k8s.io" => discovery::printer(kind),
+        "flowcontrol.apiserver.k8s.io" => flowcontrol::printer(kind),
+        "networking.k8s.io" => networking::printer(kind),
+        "node.k8s.io" => node::printer(kind),
+        "policy" => policy::printer(kind),
+        "rbac.authorization.k8s.io" => rbac::printer(kind),
+        "resource.k8s.io" => resource::printer(kind),
+        "scheduling.k8s.io" => scheduling::printer(kind),
+        "storage.k8s.io" => storage::printer(kind),
         _ => None,
     }
 }

@@ -33,9 +33,9 @@ pub(super) fn row(node: &Node, now: Timestamp) -> Row {
 }
 
 fn status(node: &Node) -> String {
-    let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let mut conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
     // Of several with this name the last counts.
-    let ready = conditions.filter(|condition| condition.type_ == "Ready").last();
+    let ready = conditions.rfind(|condition| condition.type_ == "Ready");
     let status = match ready.map(|condition| condition.status.as_str()) {
         None => "Unknown",
         Some("True") => "Ready",
