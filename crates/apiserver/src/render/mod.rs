@@ -120,12 +120,14 @@ impl Rendering {
     }
 
     fn object_of(&self, shown: Shown<'_>, objects: &Objects, now: Timestamp) -> Result<Vec<u8>, ApiError> {
-        if self.shape == Shape::Whole && self.media_type == MediaType::Protobuf {
+        // A Status has one shape, whatever the client would rather see.
+        let shape = if shown.kind(objects).name == "Status" { &Shape::Whole } else { &self.shape };
+        if *shape == Shape::Whole && self.media_type == MediaType::Protobuf {
             return whole::protobuf(shown, objects);
         }
         let mut out = Vec::new();
-        self.shape.write(shown, objects, now, true, &mut out)?;
-        self.finish(out, self.shape.meta_type())
+        shape.write(shown, objects, now, true, &mut out)?;
+        self.finish(out, shape.meta_type())
     }
 
     /// A list of objects.
