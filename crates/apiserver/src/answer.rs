@@ -66,16 +66,16 @@ pub fn error(error: &ApiError, media_type: MediaType) -> Answer {
     if let Some(seconds) = error.retry_after {
         answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
-    warn(&mut answer, &error.warnings);
-    answer
+    with_warnings(answer, &error.warnings)
 }
 
 /// What the client should know, whatever became of its request.
-pub fn warn(answer: &mut Answer, warnings: &[String]) {
+pub fn with_warnings(mut answer: Answer, warnings: &[String]) -> Answer {
     for warning in warnings {
         let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
         if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
             answer.headers_mut().append(header::WARNING, value);
         }
     }
+    answer
 }

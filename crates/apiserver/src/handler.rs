@@ -129,23 +129,14 @@ impl Server {
         if !allowed || !shape_fits(resource, target, info.verb) || *method == Method::HEAD {
             return Err(ApiError::method_not_allowed());
         }
-        let streams = info.verb == "list" || info.verb == "watch";
-        let produced = if streams { &PRODUCED[..] } else { &PRODUCED[..3] };
-        media_type::produces(text_header(headers, header::ACCEPT), produced)
-            .map_err(|refused| ApiError::not_acceptable_here(refused.to_string()))?;
+        check_produced(headers, info.verb)?;
         let scope = Scope::new(resource, if resource.namespaced { &target.namespace } else { "" }, caller);
-        let rendering = Rendering::negotiate(
-            text_header(headers, header::ACCEPT),
-            query,
-            text_header(headers, header::USER_AGENT),
-        )?;
+        let rendering = rendering(headers, query)?;
         let Some(part) = Part::named(&target.subresource).filter(|_| resource.storage.is_some()) else {
             let call = self.call(&scope, subresource, target, info.verb, headers, query, body).await?;
-            let scope = call.scope;
-            let reply = call.serve().await?;
-            let mut answer = self.shown(reply.code, Shown::Tree(&reply.object), &scope, &rendering)?;
-            answer::warn(&mut answer, &reply.warnings);
-            return Ok(answer);
+            let (scope, reply) = (call.scope, call.serve().await?);
+            let answer = self.shown(reply.code, Shown::Tree(&reply.object), &scope, &rendering)?;
+            return Ok(answer::with_warnings(answer, &reply.warnings));
         };
         match info.verb {
             "get" => {
@@ -170,7 +161,7 @@ impl Server {
                         self.shown(StatusCode::OK, Shown::Entry(&entry), &scope, &rendering)
                     }
                     Deleted::Gone(entry) => {
-                        Ok(answer::value(StatusCode::OK, &success(&entry, &scope), rendering.media_type))
+                        self.shown(StatusCode::OK, Shown::Tree(&success(&entry, &scope)), &scope, &rendering)
                     }
                 }
             }
@@ -183,9 +174,8 @@ impl Server {
             verb => {
                 let result = self.write(verb, &scope, &target.name, part, headers, query, body).await?;
                 let status = if result.created { StatusCode::CREATED } else { StatusCode::OK };
-                let mut answer = self.shown(status, Shown::Entry(&result.entry), &scope, &rendering)?;
-                answer::warn(&mut answer, &result.warnings);
-                Ok(answer)
+                let answer = self.shown(status, Shown::Entry(&result.entry), &scope, &rendering)?;
+                Ok(answer::with_warnings(answer, &result.warnings))
             }
         }
     }
@@ -434,6 +424,19 @@ async fn delete_options<B: RequestBody>(
         .map_err(|refused| ApiError::unsupported_media_type(refused.to_string()))?;
     let value = registry::Body { bytes, media_type }.delete_options()?;
     DeleteOptions::parse(query, Some(&value))
+}
+
+/// Whether the path answers in anything that the client accepts, at a first look.
+fn check_produced(headers: &HeaderMap, verb: &str) -> Result<(), ApiError> {
+    let streams = verb == "list" || verb == "watch";
+    let produced = if streams { &PRODUCED[..] } else { &PRODUCED[..3] };
+    media_type::produces(text_header(headers, header::ACCEPT), produced)
+        .map_err(|refused| ApiError::not_acceptable_here(refused.to_string()))
+}
+
+fn rendering(headers: &HeaderMap, query: &Query) -> Result<Rendering, ApiError> {
+    let user_agent = text_header(headers, header::USER_AGENT);
+    Rendering::negotiate(text_header(headers, header::ACCEPT), query, user_agent)
 }
 
 /// What is left to say of an object that is gone.
