@@ -12,7 +12,7 @@ use super::frame::{FileId, FrameBuffer, Position, Stamp};
 use super::layout::{self, Part};
 use super::record::Record;
 use super::recovery::write_manifest;
-use super::writer::{RETRY, Writer};
+use super::writer::{HOLD, RETRY, Writer};
 use crate::{KeyRange, Revision, StoreError};
 use bytes::Bytes;
 use std::{
@@ -47,8 +47,6 @@ struct PartWriter {
 const STEP: usize = 256 << 10;
 /// …and so much before a sync, which writers have to wait for.
 const SYNC: usize = 1 << 20;
-/// Old positions are exchanged for new ones in runs of this many keys.
-const MOVE: usize = 4096;
 /// A log in more settled pieces than this is settled into parts, however small they are.
 const SETTLED_SEGMENTS: usize = 32;
 
@@ -195,7 +193,7 @@ impl Writer {
         } else {
             self.shared.index_mut().add_file(part.id, part.file);
         }
-        for keys in part.keys.chunks(MOVE) {
+        for keys in part.keys.chunks(HOLD) {
             let mut index = self.shared.index_mut();
             keys.iter().for_each(|(key, modified, to)| index.moved(key, *modified, *to));
         }

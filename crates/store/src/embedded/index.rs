@@ -188,13 +188,13 @@ impl Index {
         }
     }
 
-    /// Makes a durable transaction visible. Answers with what each write superseded.
-    pub(crate) fn apply(&mut self, revision: Revision, writes: Vec<Write>) -> Vec<Superseded> {
+    /// Makes a durable transaction visible, write by write.
+    pub(crate) fn apply(&mut self, revision: Revision, writes: Vec<Write>) -> Vec<Applied> {
         self.revision = revision;
         writes.into_iter().map(|write| self.apply_one(revision, write)).collect()
     }
 
-    fn apply_one(&mut self, revision: Revision, write: Write) -> Superseded {
+    fn apply_one(&mut self, revision: Revision, write: Write) -> Applied {
         let Write { key, live } = write;
         // One copy of the key, of its own, serves all its versions: a caller's may hold on to a whole request.
         let (key, versions) = match self.keys.entry(key) {
@@ -217,9 +217,9 @@ impl Index {
             }
             None => versions.push(Version { modified: revision, at: None }),
         }
-        let superseded = Superseded { key: key.clone(), lease: old.as_ref().and_then(|old| old.lease) };
-        self.remember(revision, key, live.as_ref(), old.as_ref());
-        superseded
+        self.remember(revision, key.clone(), live.as_ref(), old.as_ref());
+        let lease = |live: Option<Live>| live.and_then(|live| live.lease);
+        Applied { key, old_lease: lease(old), new_lease: lease(live) }
     }
 
     /// From now on the newest changes hold their events, up to so many bytes.
@@ -240,12 +240,24 @@ impl Index {
         self.recent.bytes += held(&event);
         self.recent.changes += 1;
         self.history.push_back(Change { revision, key, event: Some(Box::new(event)) });
+    }
+
+    /// Takes the oldest of the events that are held, until the rest is within the limit. Freeing them takes longer
+    /// than taking them: that is for whoever no longer holds the index.
+    #[expect(
+        clippy::vec_box,
+        reason = "the boxes are moved as they are: unpacking would copy and free under the hold"
+    )]
+    pub(crate) fn take_beyond_recent(&mut self) -> Vec<Box<Event>> {
+        let mut beyond = Vec::new();
         while self.recent.bytes > self.recent.limit {
             let oldest = self.history.len() - self.recent.changes;
             let event = self.history[oldest].event.take().expect("the newest changes hold their events");
             self.recent.bytes -= held(&event);
             self.recent.changes -= 1;
+            beyond.push(event);
         }
+        beyond
     }
 
     /// Changes in `range` from `from` on, until `most` of them were found or `glance` changes were looked at. A
@@ -379,10 +391,11 @@ impl Existing<'_> {
     }
 }
 
-/// What a write replaced, for those who keep books.
-pub(crate) struct Superseded {
+/// A write that became visible, for those who keep books.
+pub(crate) struct Applied {
     pub(crate) key: Bytes,
-    pub(crate) lease: Option<LeaseId>,
+    pub(crate) old_lease: Option<LeaseId>,
+    pub(crate) new_lease: Option<LeaseId>,
 }
 
 impl Live {

@@ -55,9 +55,13 @@ impl Leases {
         }
     }
 
-    pub(crate) fn detach(&mut self, id: LeaseId, key: &Bytes) {
-        if let Some(lease) = self.leases.get_mut(&id) {
+    /// A key went from one lease to another.
+    pub(crate) fn move_key(&mut self, key: &Bytes, from: Option<LeaseId>, to: Option<LeaseId>) {
+        if let Some(lease) = from.and_then(|id| self.leases.get_mut(&id)) {
             lease.keys.remove(key);
+        }
+        if let Some(id) = to {
+            self.attach(id, key.clone());
         }
     }
 

@@ -197,20 +197,22 @@ impl Embedded {
         Backup::new(&self.shared)
     }
 
-    /// Reads `request` at `revision`, page by page.
-    async fn range_at(&self, request: &RangeRequest, revision: Revision) -> Result<RangeAnswer, StoreError> {
+    /// Reads page by page: at the revision asked for, or at the one that is the newest when it begins.
+    async fn range_in_pages(&self, request: &RangeRequest) -> Result<RangeAnswer, StoreError> {
         let mut found = Vec::new();
         let mut count = 0;
         let mut range = request.range.clone();
-        let current = loop {
+        let mut at = request.at;
+        let (revision, current) = loop {
             let index = self.shared.index();
+            let revision = *at.get_or_insert(index.revision());
             index.readable(revision)?;
             let page = read::page(&index, &range, revision, read::wanted(request) - found.len());
             count += page.count;
             found.extend(page.found);
             match page.next {
                 Some(next) => range = range.starting_at(next),
-                None => break index.revision(),
+                None => break (revision, index.revision()),
             }
         };
         let kvs = if found.iter().all(Found::is_here) {
@@ -237,8 +239,7 @@ impl Embedded {
 impl Store for Embedded {
     async fn range(&self, request: RangeRequest) -> Result<RangeAnswer, StoreError> {
         loop {
-            let revision = request.at.unwrap_or_else(|| self.revision());
-            match self.range_at(&request, revision).await {
+            match self.range_in_pages(&request).await {
                 // Compaction overtook a long read of the newest state: there is a newer one.
                 Err(StoreError::Compacted { .. }) if request.at.is_none() => {}
                 answer => return answer,

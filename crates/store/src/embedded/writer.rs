@@ -15,6 +15,7 @@ use super::queue::{Reply, Request};
 use super::record::{Record, milliseconds};
 use super::retention::Marks;
 use super::shared::Shared;
+use super::watcher::Slot;
 use crate::{LeaseId, Revision, StoreError, Unavailable};
 use std::{sync::Arc, time::Duration};
 
@@ -49,6 +50,8 @@ struct Held {
 pub(super) const RETRY: Duration = Duration::from_secs(1);
 /// How many changes are forgotten between two batches.
 const TRIM: usize = 4096;
+/// So many keys are touched under one hold of the index: readers wait for that, so it is over in microseconds.
+pub(super) const HOLD: usize = 16;
 
 /// After a batch of so many, the next one waits for company…
 const COMPANY: usize = 4;
@@ -258,44 +261,50 @@ impl Writer {
         batch
     }
 
+    /// Makes a durable batch visible, transaction by transaction: a reader waits for one of them at most, never for
+    /// a whole batch.
     fn publish(&mut self, visible: Vec<Visible>) {
         let now = self.shared.clock.elapsed();
         let mut woken = Vec::new();
+        let mut items = visible.into_iter().peekable();
+        while let Some(item) = items.next() {
+            // A lease goes together with the keys that were on it.
+            let and_then = items.next_if(|next| matches!(next, Visible::LeaseEnd(_)));
+            self.show([Some(item), and_then].into_iter().flatten(), now, &mut woken);
+        }
+        woken.iter().for_each(|slot| slot.wake());
+        let beyond = self.shared.index_mut().take_beyond_recent();
+        drop(beyond);
+        let revision = self.shared.index().revision();
+        self.marks.note(self.shared.clock.unix(), revision);
+    }
+
+    /// Makes a few things visible at once.
+    fn show(&mut self, items: impl Iterator<Item = Visible>, now: Duration, woken: &mut Vec<Arc<Slot>>) {
+        let mut changed = Vec::new();
         {
             let mut index = self.shared.index_mut();
             let mut leases = self.shared.leases();
-            let slots = self.shared.slots();
-            for item in visible {
+            for item in items {
                 match item {
                     Visible::Lease(id, ttl) => leases.grant(id, ttl, now),
                     Visible::LeaseEnd(id) => leases.end(id),
                     Visible::Compacted(revision) => index.compact(revision),
                     Visible::Writes(revision, writes) => {
-                        let attached: Vec<_> = writes
-                            .iter()
-                            .map(|write| write.live.as_ref().and_then(|live| live.lease))
-                            .collect();
-                        let superseded = index.apply(revision, writes);
-                        for (old, lease) in superseded.into_iter().zip(attached) {
-                            let part = self.manifest.part_of(&old.key);
-                            self.changed[part] = revision;
-                            for slot in slots.iter().filter(|slot| slot.tell(&old.key, revision)) {
-                                woken.push(slot.clone());
-                            }
-                            if let Some(id) = old.lease {
-                                leases.detach(id, &old.key);
-                            }
-                            if let Some(id) = lease {
-                                leases.attach(id, old.key);
-                            }
+                        let slots = self.shared.slots();
+                        for one in index.apply(revision, writes) {
+                            woken.extend(slots.iter().filter(|slot| slot.tell(&one.key, revision)).cloned());
+                            leases.move_key(&one.key, one.old_lease, one.new_lease);
+                            changed.push((one.key, revision));
                         }
                     }
                 }
             }
         }
-        woken.iter().for_each(|slot| slot.wake());
-        let revision = self.shared.index().revision();
-        self.marks.note(self.shared.clock.unix(), revision);
+        for (key, revision) in changed {
+            let part = self.manifest.part_of(&key);
+            self.changed[part] = revision;
+        }
     }
 
     /// Forgets history that is old enough. Whether there is more to forget at once.
@@ -313,7 +322,7 @@ impl Writer {
         if oldest.is_none_or(|oldest| oldest > forgettable) {
             return false;
         }
-        self.shared.index_mut().trim(forgettable, TRIM)
+        (0..TRIM / HOLD).all(|_| self.shared.index_mut().trim(forgettable, HOLD))
     }
 
     /// The newest revision whose changes nobody needs, when the oldest one kept is `compacted`.
