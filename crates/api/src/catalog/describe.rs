@@ -11,18 +11,21 @@ include!(concat!(env!("OUT_DIR"), "/descriptions.rs"));
 impl<'p> Struct<'p> {
     /// What the type is for; empty where nobody says.
     pub fn description(self) -> &'static str {
-        if std::ptr::eq(self.page, &raw const BUILTIN) { text(OF_TYPES[usize::from(self.id.0)]) } else { "" }
+        self.built_in().map_or("", |of| text(OF_TYPES[usize::from(of.id.0)]))
     }
 
     /// What a field of it is for; empty where nobody says.
     pub fn field_description(self, field: FieldRef<'p>) -> &'static str {
-        if !std::ptr::eq(self.page, &raw const BUILTIN) {
-            return "";
+        let place = self.built_in().and_then(|of| Some((of, of.position(field.name())?)));
+        place.map_or("", |(of, place)| text(OF_FIELDS[of.declared.fields.start as usize + place]))
+    }
+
+    /// Itself, or what it was copied from.
+    fn built_in(self) -> Option<Struct<'static>> {
+        if std::ptr::eq(self.page, &raw const BUILTIN) {
+            return Some(BUILTIN.struct_of(self.id));
         }
-        match self.position(field.name()) {
-            Some(place) => text(OF_FIELDS[self.declared.fields.start as usize + place]),
-            None => "",
-        }
+        if self.declared.package.is_empty() { None } else { BUILTIN.type_named(&self.declared.name) }
     }
 
     /// `io.k8s.api.core.v1.Pod`: its name in OpenAPI documents. Empty where it has none.

@@ -1,6 +1,7 @@
 //! What a document is about: its paths with their operations, and every type that they lead to.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 
 use coracle_api::Value;
 use coracle_api::catalog::{Catalog, Node};
@@ -54,10 +55,11 @@ impl<'c> Outline<'c> {
                 waiting.extend(node.item());
                 continue;
             };
-            if self.types.insert(named.name(), named).is_none()
-                && let Named::Struct(of) = named
-            {
-                waiting.extend(of.iter().map(|field| field.node()));
+            if let Entry::Vacant(place) = self.types.entry(named.name()) {
+                place.insert(named);
+                if let Named::Struct(of) = named {
+                    waiting.extend(of.iter().map(|field| field.node()));
+                }
             }
         }
     }

@@ -1,1 +1,176 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use coracle_api::catalog::{BUILTIN, Catalog, PageBuilder, Resource};
+use coracle_api::codec::json;
+use coracle_api::{Text, Value};
+
+use super::document::{Document, Form};
+use super::library::Library;
+use super::section::Section;
+
+fn document(catalog: &Catalog, document: &Document) -> Value {
+    let mut text = Vec::new();
+    document.write(catalog, Form::Json, &mut text).unwrap();
+    json::parse(&text).unwrap()
+}
+
+fn v3(group: &str, version: &str) -> Document {
+    Document::V3(Section::GroupVersion { group: group.to_string(), version: version.to_string() })
+}
+
+fn all_documents(catalog: &Catalog) -> Vec<Document> {
+    Section::all(catalog).into_iter().map(Document::V3).chain([Document::V2]).collect()
+}
+
+/// A catalogue with a kind of somebody's own.
+fn with_widgets() -> Catalog {
+    let mut page = PageBuilder::new();
+    let root = page.custom_root(BUILTIN.type_named("meta.v1.ObjectMeta").unwrap());
+    page.add_kind("example.com", "v1", "Widget", root);
+    let pods = BUILTIN.resource("", "v1", "pods").unwrap();
+    page.add_resource(Resource {
+        group: Text::new("example.com"),
+        version: Text::new("v1"),
+        plural: Text::new("widgets"),
+        kind: Text::new("Widget"),
+        subresources: vec![].into(),
+        returns_deleted: false,
+        ..pods.clone()
+    });
+    Catalog::builtin().with("widgets.example.com", Arc::new(page.finish()))
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    fn walk<'v>(value: &'v Value, found: &mut BTreeSet<&'v str>) {
+        match value {
+            Value::Object(map) => {
+                found.extend(map.str("$ref"));
+                map.values().for_each(|value| walk(value, found));
+            }
+            Value::Array(items) => items.iter().for_each(|item| walk(item, found)),
+            _ => {}
+        }
+    }
+    let catalog = with_widgets();
+    for name in all_documents(&catalog) {
+        let document = document(&catalog, &name);
+        let mut found = BTreeSet::new();
+        walk(&document, &mut found);
+        for reference in found {
+            let path: Vec<&str> = reference.strip_prefix("#/").unwrap().split('/').collect();
+            assert!(document.at(&path).is_some(), "{name:?}: {reference}");
+        }
+    }
+}
+
+#[test]
+fn operations_have_names_of_their_own() {
+    let document = document(&Catalog::builtin(), &Document::V2);
+    let mut found: BTreeMap<&str, String> = BTreeMap::new();
+    for (path, item) in document.get("paths").unwrap().as_object().unwrap().iter() {
+        for (method, operation) in item.as_object().unwrap().iter().filter(|(name, _)| *name != "parameters")
+        {
+            let id = operation.get("operationId").unwrap().as_str().unwrap();
+            let other = found.insert(id, format!("{method} {path}"));
+            assert!(other.is_none(), "{id}: {method} {path} and {other:?}");
+        }
+    }
+    assert!(found.len() > 800, "{}", found.len());
+}
+
+#[test]
+fn operations_are_what_the_catalogue_says_and_clients_expect() {
+    let document = document(&Catalog::builtin(), &Document::V2);
+    let check = |method: &str, path: &str, id: &str, action: Option<&str>, codes: &[&str]| {
+        let operation = document.at(&["paths", path, method]).unwrap_or_else(|| panic!("no {method} {path}"));
+        let text = |name| operation.get(name).and_then(Value::as_str);
+        assert_eq!((text("operationId"), text("x-kubernetes-action")), (Some(id), action), "{method} {path}");
+        let found: Vec<&str> = operation.get("responses").unwrap().as_object().unwrap().keys().collect();
+        assert_eq!(found, codes, "{method} {path}");
+    };
+    let pods = "/api/v1/namespaces/{namespace}/pods";
+    check("get", pods, "listCoreV1NamespacedPod", Some("list"), &["200", "401"]);
+    check("post", pods, "createCoreV1NamespacedPod", Some("post"), &["200", "201", "202", "401"]);
+    check("delete", pods, "deleteCoreV1CollectionNamespacedPod", Some("deletecollection"), &["200", "401"]);
+    let pod = "/api/v1/namespaces/{namespace}/pods/{name}";
+    check("patch", pod, "patchCoreV1NamespacedPod", Some("patch"), &["200", "201", "401"]);
+    check("delete", pod, "deleteCoreV1NamespacedPod", Some("delete"), &["200", "202", "401"]);
+    let below = |name: &str| format!("{pod}/{name}");
+    check("get", &below("log"), "readCoreV1NamespacedPodLog", Some("get"), &["200", "401"]);
+    check("post", &below("exec"), "connectCoreV1PostNamespacedPodExec", Some("connect"), &["200", "401"]);
+    let id = "connectCoreV1HeadNamespacedPodProxyWithPath";
+    check("head", &below("proxy/{path}"), id, Some("connect"), &["200", "401"]);
+    let path = "/apis/apps/v1/watch/deployments";
+    check("get", path, "watchAppsV1DeploymentListForAllNamespaces", Some("watchlist"), &["200", "401"]);
+    let path = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    check("get", path, "listRbacAuthorizationV1ClusterRole", Some("list"), &["200", "401"]);
+    check("get", "/apis/apps/", "getAppsAPIGroup", None, &["200", "401"]);
+    check("get", "/version/", "getCodeVersion", None, &["200", "401"]);
+}
+
+#[test]
+fn what_kubectl_looks_for_before_it_writes_is_there() {
+    // It takes validation and dry runs for supported where PATCH has these parameters.
+    for name in [Document::V2, v3("", "v1")] {
+        let document = document(&Catalog::builtin(), &name);
+        let paths = document.get("paths").unwrap().as_object().unwrap();
+        for (path, item) in paths.iter() {
+            let patch =
+                item.get("patch").filter(|patch| patch.get("x-kubernetes-action") != Some(&"connect".into()));
+            for wanted in ["dryRun", "fieldValidation"] {
+                let parameters = patch.and_then(|patch| patch.get("parameters")?.as_array());
+                let has = parameters
+                    .is_none_or(|all| all.iter().any(|one| one.get("name") == Some(&wanted.into())));
+                assert!(has, "{name:?}: {path}: {wanted}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_kind_added_at_run_time_is_documented_like_any_other() {
+    let catalog = with_widgets();
+    let own = document(&catalog, &v3("example.com", "v1"));
+    let path = ["paths", "/apis/example.com/v1/namespaces/{namespace}/widgets/{name}", "get", "operationId"];
+    assert_eq!(own.at(&path).and_then(Value::as_str), Some("readExampleComV1NamespacedWidget"));
+    assert!(own.at(&["components", "schemas", "com.example.v1.Widget", "properties", "metadata"]).is_some());
+    // Its metadata is everybody's.
+    let metadata = ["components", "schemas", "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"];
+    assert_eq!(own.at(&metadata), document(&catalog, &v3("apps", "v1")).at(&metadata));
+    let whole = document(&catalog, &Document::V2);
+    assert!(whole.at(&["definitions", "com.example.v1.Widget"]).is_some());
+    assert!(whole.at(&["paths", "/apis/example.com/"]).is_some());
+    let without = document(&Catalog::builtin(), &Document::V2);
+    assert!(without.at(&["definitions", "com.example.v1.Widget"]).is_none());
+}
+
+#[test]
+fn documents_that_a_new_kind_is_in_are_made_anew_and_no_others() {
+    let library = Library::default();
+    let (before, after) = (Catalog::builtin(), with_widgets());
+    let (apps, widgets) = (v3("apps", "v1"), v3("example.com", "v1"));
+    for name in [&apps, &Document::V2] {
+        library.get(&before, name, Form::Json).unwrap();
+    }
+    assert!(library.kept(&after, &apps, Form::Json).is_some());
+    assert!(library.kept(&after, &Document::V2, Form::Json).is_none());
+    library.get(&after, &widgets, Form::Json).unwrap();
+    assert!(library.kept(&before, &widgets, Form::Json).is_none());
+    assert!(library.kept(&before, &apps, Form::Json).is_some());
+}
+
+#[test]
+fn both_forms_have_one_hash_and_the_content_comes_back() {
+    let library = Library::default();
+    let catalog = Catalog::builtin();
+    let json = library.get(&catalog, &v3("policy", "v1"), Form::Json).unwrap();
+    let protobuf = library.get(&catalog, &v3("policy", "v1"), Form::Protobuf).unwrap();
+    assert_eq!(json.hash, protobuf.hash);
+    assert_eq!(json.hash.len(), 128);
+    let mut text = Vec::new();
+    v3("policy", "v1").write(&catalog, Form::Json, &mut text).unwrap();
+    assert_eq!(json.plain().unwrap(), text);
+    assert_ne!(protobuf.plain().unwrap(), text);
+}
