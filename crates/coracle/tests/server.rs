@@ -2,74 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+mod cluster;
 
-/// Stock kubectl, as `scripts/test-prereqs.sh` builds it.
-fn kubectl() -> PathBuf {
-    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("test-tools").join("kubectl");
-    assert!(built.exists(), "{} is missing: run scripts/test-prereqs.sh", built.display());
-    built
-}
+use std::process::{Command, Stdio};
 
-/// A server on a free port; ended when dropped.
-struct Server {
-    child: Child,
-    kubeconfig: String,
-}
+use cluster::{Server, kubectl};
 
-impl Server {
-    fn start(data_dir: &Path) -> Server {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_coracle"))
-            .args(["server", "--no-node", "--https-port", "0", "--data-dir"])
-            .arg(data_dir)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert!(line.starts_with("coracle is ready at https://127.0.0.1:"), "{line:?}");
-        Server { child, kubeconfig: data_dir.join("admin.kubeconfig").display().to_string() }
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(kubectl());
-        command.args(["--kubeconfig", &self.kubeconfig]).args(arguments);
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
-    }
-
-    fn kubectl(&self, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    fn refused(&self, arguments: &[&str]) -> String {
-        let output = self.run(arguments);
-        assert!(!output.status.success(), "{arguments:?} was not refused");
-        String::from_utf8(output.stderr).unwrap()
-    }
-
-    /// Asks it to end, as an init system would.
-    fn stop(mut self) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-        assert!(self.child.wait().unwrap().success());
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
-            self.child.kill().unwrap();
-            self.child.wait().unwrap();
-        }
-    }
+/// Asks it to end, as an init system would.
+fn stop(mut server: Server) {
+    let pid = server.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    assert!(server.child.wait().unwrap().success());
 }
 
 #[test]
@@ -113,7 +56,7 @@ fn everything_is_there_again_after_a_restart_and_watchers_go_on() {
     let version =
         server.kubectl(&["get", "configmap", "before", "-o", "jsonpath={.metadata.resourceVersion}"]);
     server.kubectl(&["create", "configmap", "between", "--validate=false"]);
-    server.stop();
+    stop(server);
 
     let server = Server::start(folder.path());
     assert_eq!(server.kubectl(&["get", "configmap", "-o", "name"]), "configmap/before\nconfigmap/between\n");
