@@ -6,9 +6,9 @@ use coracle_api::catalog::Catalog;
 use coracle_api::codec::json;
 use coracle_api::{Map, Value};
 
+use super::named::Version;
 use super::outline::Outline;
 use super::protobuf::{self, encode, put_bytes, put_named};
-use super::schema::Version;
 use super::section::Section;
 use super::{texts, v2, v3};
 

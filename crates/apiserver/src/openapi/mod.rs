@@ -4,8 +4,8 @@
 //! compressed in the [`library`]; [`http`] decides about its form and about clients that have it already.
 //!
 //! A document is an [`outline`]: the operations of its [`section`]s (a group and version, say), by path, which
-//! [`resource`] makes from the verbs of each resource, and the types that they lead to. [`v2`] and [`v3`] write operations
-//! down, [`schema`] types, both as trees; one path or type at a time goes out as JSON or as [`protobuf`].
+//! [`resource`] makes from the verbs of each resource with its [`routes`], and the types that they lead to. [`v2`] and [`v3`] write operations
+//! down, [`schema`] the [`named`] types, all as trees; one path or type at a time goes out as JSON or as [`protobuf`].
 //!
 //! Kinds that are added at run time are kinds of the catalogue like any other: their group and version gets a document
 //! of its own, and they appear in the document of the whole.
@@ -13,11 +13,13 @@
 mod document;
 mod http;
 mod library;
+mod named;
 mod names;
 mod operation;
 mod outline;
 mod protobuf;
 mod resource;
+mod routes;
 mod schema;
 mod section;
 #[cfg(test)]

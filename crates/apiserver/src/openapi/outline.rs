@@ -6,9 +6,9 @@ use std::collections::btree_map::{BTreeMap, Entry};
 use coracle_api::Value;
 use coracle_api::catalog::{Catalog, Node};
 
+use super::named::{Named, Version};
 use super::names;
 use super::operation::{KindName, Operation};
-use super::schema::{Named, Version};
 use super::section::{Section, group_versions};
 
 pub(super) struct Outline<'c> {

@@ -1,27 +1,14 @@
 //! The operations on a resource, from its verbs, its scope and its subresources.
 
-use coracle_api::catalog::{BUILTIN, Catalog, Resource, Struct, Subresource};
+use coracle_api::catalog::{BUILTIN, Catalog, Resource};
 
-use super::names::{self, article, title};
-use super::operation::{Body, KindName, Model, Operation, Parameter, query_of, sorted};
+use super::names::{article, title};
+use super::operation::{Body, Model, Operation, Parameter, query_of, sorted};
+use super::routes::{Reach, Routes};
 
-const ANY: &[&str] = &["*/*"];
-const OBJECT: &[&str] = &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
-const STREAM: &[&str] = &[
-    "application/json",
-    "application/yaml",
-    "application/vnd.kubernetes.protobuf",
-    "application/json;stream=watch",
-    "application/vnd.kubernetes.protobuf;stream=watch",
-];
+/// A log is a text, whatever else the client would take.
 const LOG: &[&str] =
     &["text/plain", "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
-const PATCHES: &[&str] = &[
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-    "application/apply-patch+yaml",
-];
 
 /// Methods of a path that hands requests on, in the order of documents.
 const PROXIED: [&str; 7] = ["delete", "get", "head", "options", "patch", "post", "put"];
@@ -34,32 +21,7 @@ pub(super) fn operations<'c>(catalog: &'c Catalog, resource: &'c Resource) -> Ve
     std::iter::once(main).chain(below).flat_map(|routes| routes.operations()).collect()
 }
 
-/// A resource or a subresource, with what its operations have in common.
-struct Routes<'c> {
-    catalog: &'c Catalog,
-    resource: &'c Resource,
-    below: Option<&'c Subresource>,
-    kind: KindName<'c>,
-    of: Struct<'c>,
-}
-
 impl<'c> Routes<'c> {
-    /// `None`: the catalogue does not know the kind.
-    fn of(
-        catalog: &'c Catalog,
-        resource: &'c Resource,
-        below: Option<&'c Subresource>,
-    ) -> Option<Routes<'c>> {
-        let own = KindName::new(&resource.group, &resource.version, &resource.kind);
-        let kind = match below {
-            None => own,
-            Some(below) if below.version.is_empty() => KindName { kind: &below.kind, ..own },
-            Some(below) => KindName::new(&below.group, &below.version, &below.kind),
-        };
-        let (_, of) = catalog.kind(kind.group, kind.version, kind.kind)?;
-        Some(Routes { catalog, resource, below, kind, of })
-    }
-
     fn operations(&self) -> Vec<Operation<'c>> {
         // Exec, attach, proxy and the like have no object: their kind is what may be asked of them.
         if self.kind.kind.ends_with("Options") {
@@ -88,25 +50,26 @@ impl<'c> Routes<'c> {
         if has("delete") {
             found.push(self.delete());
         }
-        if has("watch") {
+        if self.resource.namespaced && self.below.is_none() && has("list") {
+            found.push(self.list(Reach::AllNamespaces));
+        }
+        // The older way to watch, by a path of its own, is for resources that had it.
+        if has("watch") && !self.dialect.is_custom {
             found.push(self.watch());
             found.push(self.watch_list(Reach::Here));
-        }
-        if self.resource.namespaced && self.below.is_none() {
-            found.extend(has("list").then(|| self.list(Reach::AllNamespaces)));
-            found.extend(has("watch").then(|| self.watch_list(Reach::AllNamespaces)));
+            found.extend(self.resource.namespaced.then(|| self.watch_list(Reach::AllNamespaces)));
         }
         found
     }
 
     fn list(&self, reach: Reach) -> Operation<'c> {
         let kind = self.kind.kind;
-        let watched = self.verbs().iter().any(|verb| verb == "watch");
+        let watched = !self.dialect.is_custom && self.verbs().iter().any(|verb| verb == "watch");
         let what = if watched { "list or watch" } else { "list" };
         let rest = format!("{}{}{}", self.namespaced(reach), self.named(), reach.suffix());
         Operation {
             description: format!("{what} objects of kind {kind}").into(),
-            produces: STREAM,
+            produces: self.dialect.stream,
             answer: self.kind_named(&format!("{kind}List")),
             parameters: self.parameters(reach, false, [self.options("ListOptions")]),
             ..self.operation("get", "list", "list", self.collection(reach), &rest)
@@ -135,31 +98,28 @@ impl<'c> Routes<'c> {
     }
 
     fn delete_collection(&self) -> Operation<'c> {
-        let mut parameters =
-            self.parameters(Reach::Here, false, [self.options("DeleteOptions"), self.options("ListOptions")]);
-        parameters.retain(|parameter| !matches!(parameter.name.as_str(), "watch" | "allowWatchBookmarks"));
+        let custom = self.dialect.is_custom;
+        let options = self.options("DeleteOptions").filter(|_| !custom);
+        let mut parameters = self.parameters(Reach::Here, false, [options, self.options("ListOptions")]);
+        parameters.retain(|one| custom || !matches!(one.name.as_str(), "watch" | "allowWatchBookmarks"));
+        let rest = format!("Collection{}", self.id_rest());
         Operation {
             description: format!("delete collection of {}", self.kind.kind).into(),
-            body: self.delete_body(),
+            body: self.delete_body().filter(|_| !custom),
             answer: self.kind_named("Status"),
             parameters,
-            ..self.operation(
-                "delete",
-                "delete",
-                "deletecollection",
-                self.collection(Reach::Here),
-                &format!("Collection{}", self.id_rest()),
-            )
+            ..self.operation("delete", "delete", "deletecollection", self.collection(Reach::Here), &rest)
         }
     }
 
     fn get(&self) -> Operation<'c> {
-        let log = self.below.and_then(|below| self.get_options(below));
+        let log = self.below.and_then(|below| self.log_options(below));
+        let options = if self.dialect.is_custom { self.options("GetOptions") } else { log };
         Operation {
             description: format!("read {}", self.specified()).into(),
-            produces: if log.is_some() { LOG } else { OBJECT },
+            produces: if log.is_some() { LOG } else { self.dialect.object },
             answer: if log.is_some() { Model::Text } else { Model::Type(self.of) },
-            parameters: self.parameters(Reach::Here, true, [log]),
+            parameters: self.parameters(Reach::Here, true, [options]),
             ..self.operation("get", "read", "get", self.item(), &self.id_rest())
         }
     }
@@ -179,8 +139,8 @@ impl<'c> Routes<'c> {
         Operation {
             description: format!("partially update {}", self.specified()).into(),
             body: patch.map(|of| Body { of, required: true }),
-            consumes: PATCHES,
-            codes: &[200, 201],
+            consumes: self.dialect.patches,
+            codes: if self.dialect.is_custom { &[200] } else { &[200, 201] },
             parameters: self.parameters(Reach::Here, true, [self.options("PatchOptions")]),
             ..self.operation("patch", "patch", "patch", self.item(), &self.id_rest())
         }
@@ -206,7 +166,7 @@ impl<'c> Routes<'c> {
                 self.kind.kind
             )
             .into(),
-            produces: STREAM,
+            produces: self.dialect.stream,
             answer: watch_event(),
             parameters: self.parameters(Reach::Here, true, [self.options("ListOptions")]),
             ..self.operation("get", "watch", "watch", self.watched(&self.item()), &self.id_rest())
@@ -222,7 +182,7 @@ impl<'c> Routes<'c> {
                 self.kind.kind
             )
             .into(),
-            produces: STREAM,
+            produces: self.dialect.stream,
             answer: watch_event(),
             parameters: self.parameters(reach, false, [self.options("ListOptions")]),
             ..self.operation("get", "watch", "watchlist", self.watched(&self.collection(reach)), &rest)
@@ -258,156 +218,14 @@ impl<'c> Routes<'c> {
                 self.resource.kind
             )
             .into(),
-            produces: ANY,
+            produces: &["*/*"],
             answer: Model::Text,
             parameters: sorted(parameters),
             ..self.operation(method, "connect", "connect", path, &rest)
         }
     }
-
-    /// What most operations are, for the others to change.
-    fn operation(
-        &self,
-        method: &'static str,
-        verb: &str,
-        action: &'static str,
-        path: String,
-        rest: &str,
-    ) -> Operation<'c> {
-        let (group, version) = (&self.resource.group, &self.resource.version);
-        Operation {
-            method,
-            path,
-            id: names::operation_id(verb, group, version, rest),
-            tag: names::tag(group, version),
-            description: "".into(),
-            action: Some((action, self.kind)),
-            parameters: Vec::new(),
-            body: None,
-            consumes: ANY,
-            produces: OBJECT,
-            codes: &[200],
-            answer: Model::Type(self.of),
-        }
-    }
-}
-
-/// How far a list goes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reach {
-    Here,
-    AllNamespaces,
-}
-
-impl Reach {
-    fn suffix(self) -> &'static str {
-        if self == Reach::AllNamespaces { "ForAllNamespaces" } else { "" }
-    }
-}
-
-/// Names, paths and parameters.
-impl<'c> Routes<'c> {
-    fn verbs(&self) -> &'c [coracle_api::Text] {
-        self.below.map_or(&self.resource.verbs, |below| &below.verbs)
-    }
-
-    /// `/apis/apps/v1`.
-    fn root(&self) -> String {
-        group_version_path(&self.resource.group, &self.resource.version)
-    }
-
-    fn collection(&self, reach: Reach) -> String {
-        let place =
-            if self.resource.namespaced && reach == Reach::Here { "namespaces/{namespace}/" } else { "" };
-        format!("{}/{place}{}", self.root(), self.resource.plural)
-    }
-
-    fn item(&self) -> String {
-        let below = self.below.map(|below| format!("/{}", below.name)).unwrap_or_default();
-        format!("{}/{{name}}{below}", self.collection(Reach::Here))
-    }
-
-    /// The path under which the older form of a watch is found.
-    fn watched(&self, path: &str) -> String {
-        let root = self.root();
-        format!("{root}/watch{}", &path[root.len()..])
-    }
-
-    fn namespaced(&self, reach: Reach) -> &'static str {
-        if self.resource.namespaced && reach == Reach::Here { "Namespaced" } else { "" }
-    }
-
-    /// `PodStatus`.
-    fn named(&self) -> String {
-        format!("{}{}", self.resource.kind, self.below.map(|below| title(&below.name)).unwrap_or_default())
-    }
-
-    /// `NamespacedPodStatus`.
-    fn id_rest(&self) -> String {
-        format!("{}{}", self.namespaced(Reach::Here), self.named())
-    }
-
-    /// `the specified Pod`, `status of the specified Pod`.
-    fn specified(&self) -> String {
-        let below = self.below.map(|below| format!("{} of ", below.name)).unwrap_or_default();
-        format!("{below}the specified {}", self.resource.kind)
-    }
-
-    fn path_parameters(&self, reach: Reach, named: bool) -> Vec<Parameter> {
-        let mut found = Vec::new();
-        if named {
-            found.push(Parameter::path("name", format!("name of the {}", self.kind.kind)));
-        }
-        if self.resource.namespaced && reach == Reach::Here {
-            found.push(Parameter::path(
-                "namespace",
-                "object name and auth scope, such as for teams and projects",
-            ));
-        }
-        found
-    }
-
-    fn parameters<const N: usize>(
-        &self,
-        reach: Reach,
-        named: bool,
-        options: [Option<Struct<'c>>; N],
-    ) -> Vec<Parameter> {
-        let mut found = self.path_parameters(reach, named);
-        found.push(Parameter::query(
-            "pretty",
-            "Whether the answer is indented, for people. Without it: only for browsers, curl and wget.",
-        ));
-        found.extend(options.into_iter().flatten().flat_map(query_of));
-        sorted(found)
-    }
-
-    fn options(&self, name: &str) -> Option<Struct<'c>> {
-        self.catalog.kind("", "v1", name).map(|(_, of)| of)
-    }
-
-    /// What may be said when a subresource is read, if anything: `PodLogOptions`.
-    fn get_options(&self, below: &Subresource) -> Option<Struct<'c>> {
-        let name = format!("{}{}Options", self.resource.kind, title(&below.name));
-        self.catalog.kind(&self.resource.group, &self.resource.version, &name).map(|(_, of)| of)
-    }
-
-    fn delete_body(&self) -> Option<Body<'c>> {
-        self.options("DeleteOptions").map(|of| Body { of, required: false })
-    }
-
-    /// A kind of the resource's group, or else of the core group.
-    fn kind_named(&self, name: &str) -> Model<'c> {
-        let own = self.catalog.kind(self.kind.group, self.kind.version, name);
-        own.or_else(|| self.catalog.kind("", "v1", name)).map_or(Model::Text, |(_, of)| Model::Type(of))
-    }
 }
 
 fn watch_event<'c>() -> Model<'c> {
     BUILTIN.type_named("meta.v1.WatchEvent").map_or(Model::Text, Model::Type)
-}
-
-/// `/api/v1`, `/apis/apps/v1`.
-pub(super) fn group_version_path(group: &str, version: &str) -> String {
-    if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") }
 }

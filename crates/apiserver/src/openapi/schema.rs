@@ -4,102 +4,14 @@
 //! and tells defaults, version 2 does neither.
 
 use coracle_api::catalog::{
-    FieldRef, ListType, MapType, Node, Patch, Presence, RawKind, Shape, Struct, Union, scalar_description,
+    FieldRef, ListType, MapType, Node, Patch, Presence, RawKind, Shape, Struct, Union,
 };
 use coracle_api::codec::json;
 use coracle_api::{Map, Text, Value};
 
-use super::names;
-use super::operation::KindName;
+use super::named::{Named, Version};
 
-/// The version of the document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Version {
-    V2,
-    V3,
-}
-
-impl Version {
-    pub(super) fn reference(self, name: &str) -> Text {
-        let prefix = match self {
-            Version::V2 => "#/definitions/",
-            Version::V3 => "#/components/schemas/",
-        };
-        let mut text = Text::with_capacity(prefix.len() + name.len());
-        text.push_str(prefix);
-        text.push_str(name);
-        text
-    }
-}
-
-/// A type that documents give a name.
-#[derive(Clone, Copy)]
-pub(super) enum Named<'c> {
-    Struct(Struct<'c>),
-    Scalar(&'static str, Shape),
-}
-
-impl<'c> Named<'c> {
-    /// The named type at a node; `None`: its schema stands in its place.
-    pub(super) fn at(node: Node<'c>) -> Option<Named<'c>> {
-        let name = match node.shape {
-            Shape::Struct(id) => return Some(Named::Struct(node.page.struct_of(id))),
-            Shape::Quantity => "io.k8s.apimachinery.pkg.api.resource.Quantity",
-            Shape::Time => "io.k8s.apimachinery.pkg.apis.meta.v1.Time",
-            Shape::MicroTime => "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime",
-            Shape::Duration => "io.k8s.apimachinery.pkg.apis.meta.v1.Duration",
-            Shape::IntOrString => "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
-            Shape::Raw(RawKind::RawExtension) => "io.k8s.apimachinery.pkg.runtime.RawExtension",
-            Shape::Raw(RawKind::FieldsV1) => "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1",
-            Shape::Raw(RawKind::Json) => "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON",
-            Shape::SchemaOrArray(_) => {
-                "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray"
-            }
-            Shape::SchemaOrBool(_) => {
-                "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool"
-            }
-            Shape::SchemaOrStrings(_) => {
-                "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray"
-            }
-            _ => return None,
-        };
-        Some(Named::Scalar(name, node.shape))
-    }
-
-    pub(super) fn name(self) -> String {
-        match self {
-            Named::Struct(of) => names::definition(of),
-            Named::Scalar(name, _) => name.to_string(),
-        }
-    }
-
-    /// Its definition. `kinds`: the kinds whose objects are of this type.
-    pub(super) fn definition(self, version: Version, kinds: &[KindName<'_>]) -> Value {
-        let mut schema = match self {
-            Named::Struct(of) => structure(of, version),
-            Named::Scalar(name, shape) => {
-                let mut schema = scalar(shape, version);
-                describe(&mut schema, scalar_description(name));
-                schema
-            }
-        };
-        if !kinds.is_empty() {
-            let kinds: Vec<Value> = kinds.iter().map(|kind| Value::Object(kind_value(*kind))).collect();
-            schema.insert("x-kubernetes-group-version-kind", kinds);
-        }
-        Value::Object(schema)
-    }
-}
-
-pub(super) fn kind_value(kind: KindName<'_>) -> Map {
-    let mut value = Map::new();
-    value.insert("group", kind.group);
-    value.insert("kind", kind.kind);
-    value.insert("version", kind.version);
-    value
-}
-
-fn structure(of: Struct<'_>, version: Version) -> Map {
+pub(super) fn structure(of: Struct<'_>, version: Version) -> Map {
     let mut schema = Map::new();
     describe(&mut schema, of.description());
     schema.insert("type", "object");
@@ -120,7 +32,11 @@ fn structure(of: Struct<'_>, version: Version) -> Map {
         schema.insert("x-kubernetes-map-type", "atomic");
     }
     if of.declared.open {
-        schema.insert("x-kubernetes-preserve-unknown-fields", true);
+        // Readers of version 2 take what is not named for forbidden, so nothing is.
+        match version {
+            Version::V2 => schema.remove("properties"),
+            Version::V3 => schema.insert("x-kubernetes-preserve-unknown-fields", true),
+        };
     }
     if !of.unions().is_empty() {
         schema.insert("x-kubernetes-unions", of.unions().iter().map(union).collect::<Vec<_>>());
@@ -271,7 +187,7 @@ fn zero(shape: Shape, presence: Presence) -> Option<Value> {
 }
 
 /// A scalar's type and format.
-fn scalar(shape: Shape, version: Version) -> Map {
+pub(super) fn scalar(shape: Shape, version: Version) -> Map {
     let mut schema = Map::new();
     let (name, format) = match shape {
         Shape::String | Shape::Duration => ("string", ""),
@@ -314,7 +230,7 @@ fn one_of(types: [&'static str; 2], format: &'static str) -> Map {
     schema
 }
 
-fn describe(schema: &mut Map, text: &'static str) {
+pub(super) fn describe(schema: &mut Map, text: &'static str) {
     if !text.is_empty() {
         schema.insert("description", Text::const_new(text));
     }

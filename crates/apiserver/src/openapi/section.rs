@@ -6,7 +6,8 @@ use coracle_api::catalog::{self, BUILTIN, Catalog, Page};
 
 use super::names;
 use super::operation::{Model, Operation};
-use super::resource::{self, group_version_path};
+use super::resource;
+use super::routes::group_version_path;
 
 const JSON: &[&str] = &["application/json"];
 const KEY_SET: &[&str] = &["application/jwk-set+json"];

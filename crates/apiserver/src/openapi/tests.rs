@@ -147,6 +147,24 @@ fn a_kind_added_at_run_time_is_documented_like_any_other() {
 }
 
 #[test]
+fn custom_resources_have_fewer_forms() {
+    let document = document(&with_widgets(), &Document::V2);
+    let item = "/apis/example.com/v1/namespaces/{namespace}/widgets/{name}";
+    let check = |method, member, expected: &[&str]| {
+        let found = document.at(&["paths", item, method, member]).unwrap().as_array().unwrap();
+        assert_eq!(found.iter().filter_map(Value::as_str).collect::<Vec<_>>(), expected, "{method} {member}");
+    };
+    check("get", "produces", &["application/json", "application/yaml"]);
+    check("put", "consumes", &["application/json", "application/yaml"]);
+    let patches =
+        ["application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml"];
+    check("patch", "consumes", &patches);
+    assert!(document.at(&["paths", "/apis/example.com/v1/watch/widgets"]).is_none());
+    // kubectl would take members that are not named for mistakes.
+    assert!(document.at(&["definitions", "com.example.v1.Widget", "properties"]).is_none());
+}
+
+#[test]
 fn documents_that_a_new_kind_is_in_are_made_anew_and_no_others() {
     let library = Library::default();
     let (before, after) = (Catalog::builtin(), with_widgets());

@@ -9,8 +9,8 @@ use base64::engine::general_purpose::URL_SAFE;
 use coracle_api::codec::json;
 use coracle_api::{Map, Value};
 
+use super::named::{Version, kind_value};
 use super::operation::{Body, Model, Operation, Parameter, Place, common, reason};
-use super::schema::{Version, kind_value};
 use super::{names, texts};
 
 /// Parameters that are written once, by their names.

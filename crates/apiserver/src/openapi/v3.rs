@@ -2,8 +2,8 @@
 
 use coracle_api::{Map, Value};
 
+use super::named::{Version, kind_value};
 use super::operation::{Body, Model, Operation, Parameter, Place, common, reason};
-use super::schema::{Version, kind_value};
 use super::{names, texts};
 
 pub(super) fn path_item(operations: &[Operation<'_>]) -> Value {
