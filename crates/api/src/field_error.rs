@@ -118,6 +118,21 @@ impl FieldError {
         FieldError { kind, field: place(path), bad_value: Some(shown), detail: String::new() }
     }
 
+    /// A name for which there is nothing.
+    pub fn not_found(path: &Path<'_>, found: &str) -> FieldError {
+        let kind = FieldErrorKind::NotFound;
+        let bad_value = Some(Quoted(found).to_string());
+        FieldError { kind, field: place(path), bad_value, detail: String::new() }
+    }
+
+    /// A list longer than so many items.
+    pub fn too_many(path: &Path<'_>, found: usize, most: usize) -> FieldError {
+        let unit = if most == 1 { "item" } else { "items" };
+        let detail = format!("must have at most {most} {unit}");
+        let kind = FieldErrorKind::TooMany;
+        FieldError { kind, field: place(path), bad_value: Some(found.to_string()), detail }
+    }
+
     /// A text longer than so many bytes.
     pub fn too_long(path: &Path<'_>, most: usize) -> FieldError {
         let unit = if most == 1 { "byte" } else { "bytes" };
@@ -136,6 +151,16 @@ impl FieldError {
     pub fn body(&self) -> impl fmt::Display {
         Body(self)
     }
+}
+
+/// A text that breaks rules: a complaint for each message.
+pub fn refuse(
+    path: &Path<'_>,
+    found: &str,
+    messages: impl IntoIterator<Item = impl Into<String>>,
+    errors: &mut Vec<FieldError>,
+) {
+    errors.extend(messages.into_iter().map(|message| FieldError::invalid_str(path, found, message)));
 }
 
 /// A value as messages show it.

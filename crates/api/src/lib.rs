@@ -30,6 +30,7 @@ pub mod node_affinity;
 pub mod owner;
 pub mod patch;
 pub mod quantity;
+pub mod resource_name;
 pub mod resource_version;
 pub mod schema;
 pub mod selector;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::ObjectMeta;
 use crate::catalog;
-use crate::field_error::{FieldError, as_json, shown};
+use crate::field_error::{FieldError, as_json, refuse, shown};
 use crate::go_text::Quoted;
 use crate::names::{self, Messages, Rule};
 use crate::value::{Map, Path, Value};
@@ -46,16 +46,16 @@ pub fn new(meta: ObjectMeta<'_>, at: &Path<'_>, rules: Rules, errors: &mut Vec<F
             Prefix::PathSegment => names::path_segment_prefix(prefix),
             Prefix::Unjudged => Messages::new(),
         };
-        complain(&at.field("generateName"), prefix, messages, errors);
+        refuse(&at.field("generateName"), prefix, messages, errors);
     }
     match meta.name() {
         "" => errors.push(FieldError::required(&at.field("name"), "name or generateName is required")),
-        name => complain(&at.field("name"), name, (rules.name)(name), errors),
+        name => refuse(&at.field("name"), name, (rules.name)(name), errors),
     }
     let namespace = at.field("namespace");
     match (rules.namespaced, meta.namespace()) {
         (true, "") => errors.push(FieldError::required(&namespace, "")),
-        (true, found) => complain(&namespace, found, names::dns1123_label(found), errors),
+        (true, found) => refuse(&namespace, found, names::dns1123_label(found), errors),
         (false, "") => {}
         (false, _) => errors.push(FieldError::forbidden(&namespace, "not allowed on this type")),
     }
@@ -101,10 +101,15 @@ pub fn change(new: ObjectMeta<'_>, old: ObjectMeta<'_>, at: &Path<'_>, errors: &
 pub fn known_finalizers(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
     let at = at.field("finalizers");
     for (index, name) in meta.finalizers().enumerate() {
-        if !name.contains('/') && !matches!(name, "kubernetes" | "orphan" | "foregroundDeletion") {
-            let detail = "name is neither a standard finalizer name nor is it fully qualified";
-            errors.push(FieldError::invalid_str(&at.index(index), name, detail));
-        }
+        known_finalizer(name, &at.index(index), errors);
+    }
+}
+
+/// The same for one finalizer, wherever it stands.
+pub fn known_finalizer(name: &str, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+    if !name.contains('/') && !matches!(name, "kubernetes" | "orphan" | "foregroundDeletion") {
+        let detail = "name is neither a standard finalizer name nor is it fully qualified";
+        errors.push(FieldError::invalid_str(at, name, detail));
     }
 }
 
@@ -112,8 +117,8 @@ pub fn known_finalizers(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut Vec<Fi
 pub fn labels(labels: &Map, at: &Path<'_>, errors: &mut Vec<FieldError>) {
     for (key, value) in labels.iter() {
         let value = value.as_str().unwrap_or_default();
-        complain(at, key, names::qualified_name(key), errors);
-        complain(at, value, names::label_value(value), errors);
+        refuse(at, key, names::qualified_name(key), errors);
+        refuse(at, value, names::label_value(value), errors);
     }
 }
 
@@ -122,7 +127,7 @@ pub fn annotations(annotations: &Map, at: &Path<'_>, errors: &mut Vec<FieldError
     let mut size = 0;
     for (key, value) in annotations.iter() {
         size += key.len() + value.as_str().unwrap_or_default().len();
-        complain(at, key, names::qualified_name(&key.to_lowercase()), errors);
+        refuse(at, key, names::qualified_name(&key.to_lowercase()), errors);
     }
     if size > ANNOTATIONS_LIMIT {
         errors.push(FieldError::too_long(at, ANNOTATIONS_LIMIT));
@@ -143,10 +148,6 @@ pub fn field_manager(manager: &str, at: &Path<'_>, errors: &mut Vec<FieldError>)
         let detail = format!("invalid character U+{:04X} (at position {place})", u32::from(character));
         errors.push(FieldError::invalid_str(at, manager, detail));
     }
-}
-
-fn complain(at: &Path<'_>, found: &str, messages: Messages, errors: &mut Vec<FieldError>) {
-    errors.extend(messages.into_iter().map(|message| FieldError::invalid_str(at, found, message)));
 }
 
 fn owners(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
@@ -200,7 +201,7 @@ fn owner_shown(owner: &Value) -> String {
 
 fn finalizers(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
     for name in meta.finalizers() {
-        complain(at, name, names::qualified_name(name), errors);
+        refuse(at, name, names::qualified_name(name), errors);
     }
     if meta.has_finalizer("orphan") && meta.has_finalizer("foregroundDeletion") {
         let all = Value::Array(meta.finalizers().map(Value::string).collect());

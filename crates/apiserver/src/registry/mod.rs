@@ -17,6 +17,7 @@ mod read;
 pub mod strategy;
 mod subresource;
 mod update;
+mod validate;
 mod watch;
 
 use std::sync::Arc;

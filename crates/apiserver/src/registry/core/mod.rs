@@ -1,4 +1,9 @@
 //! Kinds of the core group.
 
+pub(super) mod config_map;
+pub(super) mod limit_range;
 pub(super) mod namespace;
 pub(super) mod pod;
+pub(super) mod resource_quota;
+pub(super) mod secret;
+pub(super) mod service_account;

@@ -1,12 +1,14 @@
 //! Namespace: its finalizer is there from the start, and only `finalize` takes finalizers away.
 
-use coracle_api::names::{self, Rule};
-use coracle_api::{Map, Value};
+use coracle_api::field_error::{FieldError, refuse};
+use coracle_api::meta::validate;
+use coracle_api::{Map, Path, Value, names};
 use k8s_openapi::api::core::v1::Namespace;
 
 use crate::ApiError;
-use crate::registry::Part;
-use crate::registry::strategy::{Context, Strategy};
+use crate::registry::strategy::{Context, Errors, Judged, SPEC, Strategy};
+use crate::registry::validate::{items, text};
+use crate::registry::{OwnMetadata, Part};
 
 /// What the namespace controller takes away when a namespace is empty.
 const KUBERNETES: &str = "kubernetes";
@@ -22,8 +24,8 @@ pub(in crate::registry) struct Namespaces;
 impl Strategy for Namespaces {
     type Object = Namespace;
 
-    fn name_rule(&self) -> Rule {
-        names::dns1123_label
+    fn own_metadata(&self, part: Part) -> OwnMetadata {
+        OwnMetadata { on_update: part != Part::Main, ..OwnMetadata::named(names::dns1123_label) }
     }
 
     fn prepare_create(&self, new: &mut Value, _: &Context<'_>) {
@@ -56,6 +58,35 @@ impl Strategy for Namespaces {
         }
     }
 
+    fn validate(&self, new: &Judged<'_, Namespace>, _: &Context<'_>, errors: &mut Errors) {
+        let at = SPEC.field("finalizers");
+        for name in finalizers(new) {
+            judge_finalizer(name, &at, errors);
+        }
+    }
+
+    fn validate_update(
+        &self,
+        new: &Judged<'_, Namespace>,
+        old: &Judged<'_, Namespace>,
+        cx: &Context<'_>,
+        errors: &mut Errors,
+    ) {
+        match cx.part {
+            Part::Status => judge_phase(new, errors),
+            Part::Finalize => {
+                let at = SPEC.field("finalizers");
+                for (index, name) in finalizers(new).iter().enumerate() {
+                    judge_finalizer(name, &at.index(index), errors);
+                }
+            }
+            _ => {
+                self.validate_anew(new, cx, errors);
+                self.own_metadata(cx.part).judge_change(new.tree, old.tree, errors);
+            }
+        }
+    }
+
     fn holds(&self, object: &Value) -> bool {
         object.at(&["spec", "finalizers"]).and_then(Value::as_array).is_some_and(|list| !list.is_empty())
     }
@@ -71,6 +102,29 @@ impl Strategy for Namespaces {
             return Err(ApiError::conflict(cx.scope.resource, object.meta().name(), BEING_EMPTIED));
         }
         Ok(())
+    }
+}
+
+fn finalizers<'a>(namespace: &'a Judged<'_, Namespace>) -> &'a [String] {
+    namespace.spec.as_ref().map(|spec| items(&spec.finalizers)).unwrap_or_default()
+}
+
+fn judge_finalizer(name: &str, at: &Path<'_>, errors: &mut Errors) {
+    refuse(at, name, names::qualified_name(name), errors);
+    validate::known_finalizer(name, at, errors);
+}
+
+/// A namespace is being emptied from when it is deleted, and only then.
+fn judge_phase(namespace: &Judged<'_, Namespace>, errors: &mut Errors) {
+    let phase = namespace.status.as_ref().map(|status| text(&status.phase)).unwrap_or_default();
+    let (wanted, detail) = if namespace.tree.meta().is_being_deleted() {
+        ("Terminating", "may only be 'Terminating' if `deletionTimestamp` is not empty")
+    } else {
+        ("Active", "may only be 'Active' if `deletionTimestamp` is empty")
+    };
+    if phase != wanted {
+        // The field's name is upstream's.
+        errors.push(FieldError::invalid_str(&Path::Root.field("status.Phase"), phase, detail));
     }
 }
 

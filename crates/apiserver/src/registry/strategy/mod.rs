@@ -22,7 +22,7 @@ use coracle_api::{Path, Value};
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
-use super::{OwnMetadata, Part, Registry, Scope};
+use super::{OwnMetadata, Part, Registry, Scope, core};
 use crate::ApiError;
 
 /// What a strategy may look at besides the objects.
@@ -104,8 +104,14 @@ pub trait Strategy: Send + Sync + 'static {
     /// Judges a new object. Its metadata has been judged by [`Strategy::own_metadata`].
     fn validate(&self, new: &Judged<'_, Self::Object>, cx: &Context<'_>, errors: &mut Errors) {}
 
+    /// Judges a changed object as if it were new, metadata included. Many kinds do so on an update.
+    fn validate_anew(&self, new: &Judged<'_, Self::Object>, cx: &Context<'_>, errors: &mut Errors) {
+        self.own_metadata(cx.part).judge(new.tree, cx, errors);
+        self.validate(new, cx, errors);
+    }
+
     /// Judges a changed object. The change of its metadata has been judged by [`Strategy::own_metadata`]; a kind that
-    /// judges the new metadata once more calls [`OwnMetadata::judge`].
+    /// judges the new metadata once more calls [`OwnMetadata::judge`] or [`Strategy::validate_anew`].
     fn validate_update(
         &self,
         new: &Judged<'_, Self::Object>,
@@ -163,7 +169,12 @@ pub trait Strategy: Send + Sync + 'static {
 /// The strategy of a resource.
 pub(super) fn of(resource: &Resource) -> &'static dyn AnyStrategy {
     match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "namespaces") => &super::core::namespace::Namespaces,
+        ("", "configmaps") => &core::config_map::ConfigMaps,
+        ("", "limitranges") => &core::limit_range::LimitRanges,
+        ("", "namespaces") => &core::namespace::Namespaces,
+        ("", "resourcequotas") => &core::resource_quota::ResourceQuotas,
+        ("", "secrets") => &core::secret::Secrets,
+        ("", "serviceaccounts") => &core::service_account::ServiceAccounts,
         _ => &generic::Generic,
     }
 }

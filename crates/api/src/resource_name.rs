@@ -1,0 +1,119 @@
+//! The names of resources: `cpu`, `hugepages-2Mi`, `example.com/gpu`, and in quotas `requests.cpu`, `pods`.
+//!
+//! A name without a domain is Kubernetes' own ("native"); one with a domain is an extended resource, which is counted in
+//! whole units and never given out twice.
+
+/// Whether the name is Kubernetes' own: without a domain, or with one of its own.
+pub fn is_native(name: &str) -> bool {
+    !name.contains('/') || name.contains("kubernetes.io/")
+}
+
+/// Whether it is an extended resource: somebody else's, and short enough to stand in a quota.
+pub fn is_extended(name: &str) -> bool {
+    !is_native(name)
+        && !name.starts_with(REQUESTS)
+        && crate::names::qualified_name(&format!("{REQUESTS}{name}")).is_empty()
+}
+
+/// Whether more of it may be promised than there is.
+pub fn may_be_overcommitted(name: &str) -> bool {
+    is_native(name) && !is_huge_page(name)
+}
+
+pub fn is_huge_page(name: &str) -> bool {
+    name.starts_with(HUGE_PAGES)
+}
+
+/// The size of the pages of `hugepages-2Mi`, as it is written there.
+pub fn huge_page_size(name: &str) -> Option<&str> {
+    name.strip_prefix(HUGE_PAGES)
+}
+
+/// Whether it is counted in whole units.
+pub fn is_whole(name: &str) -> bool {
+    COUNTED.contains(&name) || is_extended(name)
+}
+
+/// Whether the system knows it, be it in a container, on a node or in a quota.
+pub fn is_known(name: &str) -> bool {
+    COMPUTED.contains(&name) || COUNTED.contains(&name) || name == "storage" || is_huge_page_in_quota(name)
+}
+
+/// Whether a container may ask for it by that name without a domain.
+pub fn is_known_to_containers(name: &str) -> bool {
+    matches!(name, "cpu" | "memory" | "ephemeral-storage") || is_huge_page(name)
+}
+
+/// Whether a quota may bound it by that name without a domain.
+pub fn is_known_to_quotas(name: &str) -> bool {
+    COMPUTED.contains(&name) || COUNTED.contains(&name) || is_huge_page_in_quota(name)
+}
+
+fn is_huge_page_in_quota(name: &str) -> bool {
+    is_huge_page(name.strip_prefix(REQUESTS).unwrap_or(name))
+}
+
+const REQUESTS: &str = "requests.";
+const HUGE_PAGES: &str = "hugepages-";
+
+/// What a quota sums up.
+const COMPUTED: [&str; 10] = [
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "requests.cpu",
+    "requests.memory",
+    "requests.storage",
+    "requests.ephemeral-storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+];
+
+/// What a quota counts.
+const COUNTED: [&str; 9] = [
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "services.nodeports",
+    "services.loadbalancers",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_fall_into_their_classes() {
+        let classes = |name: &str| {
+            let mut found = String::new();
+            let all: [(char, fn(&str) -> bool); 7] = [
+                ('n', is_native),
+                ('x', is_extended),
+                ('o', may_be_overcommitted),
+                ('w', is_whole),
+                ('k', is_known),
+                ('c', is_known_to_containers),
+                ('q', is_known_to_quotas),
+            ];
+            found.extend(all.into_iter().filter(|(_, is)| is(name)).map(|(letter, _)| letter));
+            found
+        };
+        let check = |name: &str, expected: &str| assert_eq!(classes(name), expected, "{name}");
+        check("cpu", "nokcq");
+        check("storage", "nok");
+        check("pods", "nowkq");
+        check("requests.cpu", "nokq");
+        check("hugepages-2Mi", "nkcq");
+        check("requests.hugepages-2Mi", "nokq");
+        check("example.com/gpu", "xw");
+        check("kubernetes.io/gpu", "no");
+        check("requests.example.com/gpu", "");
+        check("gpu", "no");
+        assert_eq!(huge_page_size("hugepages-2Mi"), Some("2Mi"));
+    }
+}

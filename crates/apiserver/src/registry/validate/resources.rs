@@ -1,0 +1,62 @@
+//! Names and amounts of resources.
+
+use coracle_api::field_error::{FieldError, as_json, refuse};
+use coracle_api::quantity::Quantity;
+use coracle_api::{Path, Value, names, resource_name};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
+
+use crate::registry::strategy::Errors;
+
+/// Judges a name that is known, or has a domain.
+pub(in crate::registry) fn name(name: &str, at: &Path<'_>, errors: &mut Errors) {
+    let messages = names::qualified_name(name);
+    let readable = messages.is_empty();
+    refuse(at, name, messages, errors);
+    if readable && !name.contains('/') && !resource_name::is_known(name) {
+        let detail = "must be a standard resource type or fully qualified";
+        errors.push(FieldError::invalid_str(at, name, detail));
+    }
+}
+
+/// Judges a name that a container may ask for.
+pub(in crate::registry) fn name_in_container(found: &str, at: &Path<'_>, errors: &mut Errors) {
+    name(found, at, errors);
+    if !found.contains('/') {
+        if !resource_name::is_known_to_containers(found) {
+            let detail = "must be a standard resource for containers";
+            errors.push(FieldError::invalid_str(at, found, detail));
+        }
+    } else if !resource_name::is_native(found) && !resource_name::is_extended(found) {
+        let detail = "doesn't follow extended resource name standard";
+        errors.push(FieldError::invalid_str(at, found, detail));
+    }
+}
+
+/// Judges a name that a quota may bound.
+pub(in crate::registry) fn name_in_quota(found: &str, at: &Path<'_>, errors: &mut Errors) {
+    name(found, at, errors);
+    if !found.contains('/') && !resource_name::is_known_to_quotas(found) {
+        errors.push(FieldError::invalid_str(at, found, "must be a standard resource for quota"));
+    }
+}
+
+/// Judges the amount of a resource: at least zero, and whole where the resource is.
+pub(in crate::registry) fn amount(name: &str, found: &Written, at: &Path<'_>, errors: &mut Errors) {
+    let quantity = read(found);
+    if quantity.signum() < 0 {
+        errors.push(FieldError::invalid(at, shown(&quantity), "must be greater than or equal to 0"));
+    }
+    if resource_name::is_whole(name) && quantity.milli_value() % 1000 != 0 {
+        errors.push(FieldError::invalid(at, shown(&quantity), "must be an integer"));
+    }
+}
+
+/// A quantity that was readable when the object was decoded.
+pub(in crate::registry) fn read(written: &Written) -> Quantity {
+    written.0.parse().unwrap_or_default()
+}
+
+/// A quantity as messages show it.
+pub(in crate::registry) fn shown(quantity: &Quantity) -> String {
+    as_json(&Value::string(quantity.to_string()))
+}
