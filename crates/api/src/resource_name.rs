@@ -90,18 +90,16 @@ mod tests {
     #[test]
     fn names_fall_into_their_classes() {
         let classes = |name: &str| {
-            let mut found = String::new();
-            let all: [(char, fn(&str) -> bool); 7] = [
-                ('n', is_native),
-                ('x', is_extended),
-                ('o', may_be_overcommitted),
-                ('w', is_whole),
-                ('k', is_known),
-                ('c', is_known_to_containers),
-                ('q', is_known_to_quotas),
+            let all = [
+                ('n', is_native(name)),
+                ('x', is_extended(name)),
+                ('o', may_be_overcommitted(name)),
+                ('w', is_whole(name)),
+                ('k', is_known(name)),
+                ('c', is_known_to_containers(name)),
+                ('q', is_known_to_quotas(name)),
             ];
-            found.extend(all.into_iter().filter(|(_, is)| is(name)).map(|(letter, _)| letter));
-            found
+            all.into_iter().filter(|(_, is)| *is).map(|(letter, _)| letter).collect::<String>()
         };
         let check = |name: &str, expected: &str| assert_eq!(classes(name), expected, "{name}");
         check("cpu", "nokcq");

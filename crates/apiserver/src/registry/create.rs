@@ -5,6 +5,7 @@ use std::sync::Arc;
 use coracle_api::Value;
 use coracle_api::codec::canonical;
 use coracle_api::field_error::FieldErrors;
+use coracle_api::resource_version::ResourceVersion;
 use coracle_store::{Put, SwapError};
 
 use super::strategy::{Context, Settle};
@@ -32,12 +33,10 @@ impl Registry {
         body: &Body,
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
-        let (mut object, warnings) = body.object(scope, options.field_validation)?;
+        let (mut object, mut warnings) = body.object(scope, options.field_validation)?;
         self.settle(scope, &mut object);
-        if !object.meta().resource_version().is_empty() {
-            return Err(ApiError::unexplained("resourceVersion should not be set on objects to be created"));
-        }
         meta::settle_namespace(&mut object, scope)?;
+        warnings.extend(meta::merge_owners(&mut object));
         self.insert(scope, object, options, warnings.clone()).await.map_err(|refused| refused.after(warnings))
     }
 
@@ -50,7 +49,6 @@ impl Registry {
         warnings: Vec<String>,
     ) -> Result<Written, ApiError> {
         meta::wipe_system_fields(&mut object);
-        meta::merge_owners(&mut object);
         let tracked = super::owners::tracked(scope, Part::Main, None, object, options, (self.now)());
         self.insert_tracked(scope, tracked, options, warnings).await
     }
@@ -103,6 +101,8 @@ impl Registry {
             dry_run: attributes.dry_run,
             now: (self.now)(),
         };
+        let version = object.meta().resource_version().parse::<ResourceVersion>();
+        object.meta_mut().set_resource_version(ResourceVersion(0));
         self.fill_new(&mut object, scope);
         let name = object.meta().name().to_string();
         let mut settle: Option<Settle> = None;
@@ -113,6 +113,11 @@ impl Registry {
             let warnings = shape_and_judge(&mut object, &cx)?;
             let attributes = Attributes { name: &name, ..*attributes };
             self.admission.validate(Some(&object), &attributes).await?;
+            if version.is_ok_and(|version| version.0 != 0) && !attributes.dry_run {
+                return Err(ApiError::unexplained(
+                    "resourceVersion should not be set on objects to be created",
+                ));
+            }
             Ok((self.write_new(scope, &object, attributes.dry_run).await?, warnings))
         }
         .await;

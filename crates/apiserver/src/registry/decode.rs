@@ -33,7 +33,7 @@ impl Body {
                 Bytes::from(json::to_vec(&value))
             }
         };
-        self.check_kind(&text, scope)?;
+        self.check_kind(&text, scope, validation)?;
         let decoded = json::decode(&text, Some(scope.of.node())).map_err(|error| {
             cannot_be_handled(&scope.kind.version, &scope.kind.name, scope, &error.to_string())
         })?;
@@ -68,7 +68,12 @@ impl Body {
     }
 
     /// Whether the text says it is what the path names. A body may leave both out.
-    fn check_kind(&self, text: &[u8], scope: &Scope<'_>) -> Result<(), ApiError> {
+    fn check_kind(
+        &self,
+        text: &[u8],
+        scope: &Scope<'_>,
+        validation: FieldValidation,
+    ) -> Result<(), ApiError> {
         let parse_error = |error: &str| {
             self.unrecognized(scope, &format!("couldn't get version/kind; json parse error: {error}"))
         };
@@ -81,15 +86,26 @@ impl Body {
                  \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
             )));
         };
+        for name in ["apiVersion", "kind"] {
+            if let Some(found) = map.get(name).filter(|found| !found.is_null() && found.as_str().is_none()) {
+                let found = found.type_name();
+                return Err(parse_error(&format!(
+                    "json: cannot unmarshal {found} into Go struct field .{name} of type string"
+                )));
+            }
+        }
         let (api_version, kind) =
             (map.str("apiVersion").unwrap_or_default(), map.str("kind").unwrap_or_default());
-        judge_kind(api_version, kind, scope)
+        if api_version.matches('/').count() > 1 {
+            return Err(self.unrecognized(scope, &format!("unexpected GroupVersion string: {api_version}")));
+        }
+        judge_kind(api_version, kind, scope, validation)
     }
 
     fn protobuf(&self, scope: &Scope<'_>) -> Result<(Value, Vec<String>), ApiError> {
         let envelope =
             protobuf::open(&self.bytes).map_err(|error| self.unrecognized(scope, &error.to_string()))?;
-        judge_kind(&envelope.api_version, &envelope.kind, scope)?;
+        judge_kind(&envelope.api_version, &envelope.kind, scope, FieldValidation::Ignore)?;
         let value = protobuf::decode_opened(&envelope, scope.of).map_err(|error| {
             cannot_be_handled(&scope.kind.version, &scope.kind.name, scope, &error.to_string())
         })?;
@@ -121,7 +137,12 @@ impl Body {
 }
 
 /// Empty names are filled in from the path; others must be known, and the path's.
-fn judge_kind(api_version: &str, kind: &str, scope: &Scope<'_>) -> Result<(), ApiError> {
+fn judge_kind(
+    api_version: &str,
+    kind: &str,
+    scope: &Scope<'_>,
+    validation: FieldValidation,
+) -> Result<(), ApiError> {
     let wanted = scope.kind.api_version();
     let (api_version, kind) = (
         if api_version.is_empty() { wanted.as_str() } else { api_version },
@@ -137,9 +158,15 @@ fn judge_kind(api_version: &str, kind: &str, scope: &Scope<'_>) -> Result<(), Ap
             let package = if scope.kind.group.is_empty() { "core" } else { first_part(&scope.kind.group) };
             format!("converting ({version}.{kind}) to ({package}.{}): unknown conversion", scope.kind.name)
         }
-        None => format!(
-            "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\""
-        ),
+        None => {
+            // Where in its source upstream made the scheme depends on how it was built; recorded were one place for
+            // strict requests and one for the others.
+            let scheme = match validation {
+                FieldValidation::Strict => "pkg/runtime/scheme.go:111",
+                _ => "pkg/api/legacyscheme/scheme.go:30",
+            };
+            format!("no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"{scheme}\"")
+        }
     };
     Err(cannot_be_handled(version, kind, scope, &why))
 }

@@ -54,14 +54,25 @@ pub(super) fn wipe_system_fields(object: &mut Value) {
     }
 }
 
-/// The same owner named twice is one owner.
-pub(super) fn merge_owners(object: &mut Value) {
+/// The same owner named twice is one owner; who names it so is warned.
+pub(super) fn merge_owners(object: &mut Value) -> Option<String> {
     let mut metadata = object.meta_mut();
-    let Some(owners) = metadata.members().get_mut("ownerReferences").and_then(Value::as_array_mut) else {
-        return;
-    };
+    let owners = metadata.members().get_mut("ownerReferences").and_then(Value::as_array_mut)?;
     let mut seen = HashSet::with_capacity(owners.len());
-    owners.retain(|owner| seen.insert(json::to_vec(owner)));
+    let mut twice = Vec::new();
+    owners.retain(|owner| {
+        let first = seen.insert(json::to_vec(owner));
+        if !first {
+            twice.push(owner.get("uid").and_then(Value::as_str).unwrap_or_default().to_owned());
+        }
+        first
+    });
+    (!twice.is_empty()).then(|| {
+        format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            twice.join(", ")
+        )
+    })
 }
 
 impl Registry {

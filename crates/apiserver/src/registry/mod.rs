@@ -4,7 +4,9 @@
 //! admit, shape and judge by the kind's [`strategy`], encode once, compare-and-swap in the store, wait until the cache
 //! has it. Reads stop at the cache. Kinds with behaviour of their own live below, in the folder of their group.
 
+mod autoscaling;
 mod continuation;
+mod coordination;
 mod core;
 mod create;
 mod decode;
@@ -14,6 +16,7 @@ mod owners;
 mod part;
 mod patch;
 mod read;
+mod scheduling;
 pub mod strategy;
 mod subresource;
 mod update;

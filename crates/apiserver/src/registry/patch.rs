@@ -41,6 +41,7 @@ impl Registry {
                 self.settle(scope, &mut new);
                 meta::settle_namespace(&mut new, scope)?;
                 meta::check_name(&new, name)?;
+                noticed.extend(meta::merge_owners(&mut new));
                 Ok(new)
             })
             .await?;

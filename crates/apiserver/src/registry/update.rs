@@ -35,11 +35,11 @@ impl Registry {
         body: &Body,
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
-        let (mut object, warnings) = body.object(scope, options.field_validation)?;
+        let (mut object, mut warnings) = body.object(scope, options.field_validation)?;
         self.settle(scope, &mut object);
         meta::check_name(&object, name)?;
         meta::settle_namespace(&mut object, scope)?;
-        meta::merge_owners(&mut object);
+        warnings.extend(meta::merge_owners(&mut object));
         if self.cache(scope)?.get(&scope.key(name)).is_none()
             && scope.resource.create_on_update
             && part == Part::Main
@@ -48,7 +48,7 @@ impl Registry {
             return self.insert(scope, object, options, warnings).await;
         }
         let make = |old: &Value| {
-            check_uid(scope, name, old, &object)?;
+            check_uid(scope, name, old, &object, options.dry_run)?;
             Ok(object.clone())
         };
         match self.change(scope, name, part, options, make).await {
@@ -217,12 +217,23 @@ impl Registry {
 }
 
 /// Whoever puts an object and says which one it is means no namesake of it.
-fn check_uid(scope: &Scope<'_>, name: &str, old: &Value, wanted: &Value) -> Result<(), ApiError> {
+fn check_uid(
+    scope: &Scope<'_>,
+    name: &str,
+    old: &Value,
+    wanted: &Value,
+    dry_run: bool,
+) -> Result<(), ApiError> {
     let (uid, found) = (wanted.meta().uid(), old.meta().uid());
     if uid.is_empty() || uid == found {
         return Ok(());
     }
-    let why = format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {found}");
+    let key = String::from_utf8_lossy(&scope.store_key(name)).into_owned();
+    // Upstream's trial run stands above the layer that knows where in the store the keys begin.
+    let key = if dry_run { key.trim_start_matches("/registry") } else { &key };
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
+    );
     Err(ApiError::conflict(scope.resource, name, &why))
 }
 

@@ -1,6 +1,7 @@
 //! Kinds of the core group.
 
 pub(super) mod config_map;
+pub(super) mod event;
 pub(super) mod limit_range;
 pub(super) mod namespace;
 pub(super) mod pod;

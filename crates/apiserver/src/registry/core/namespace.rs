@@ -34,8 +34,11 @@ impl Strategy for Namespaces {
         let mut status = Map::new();
         status.insert("phase", "Active");
         namespace.insert("status", status);
-        let finalizers =
-            namespace.object_mut("spec").get_or_insert_with("finalizers", || Value::Array(Vec::new()));
+        let spec = namespace.object_mut("spec");
+        if spec.get("finalizers").is_none_or(Value::is_null) {
+            spec.insert("finalizers", Vec::new());
+        }
+        let finalizers = spec.get_or_insert_with("finalizers", || Value::Array(Vec::new()));
         if let Some(finalizers) = finalizers.as_array_mut()
             && !finalizers.iter().any(|finalizer| finalizer.as_str() == Some(KUBERNETES))
         {

@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use coracle_api::field_error::{FieldError, as_json};
+use coracle_api::go_text::Quoted;
 use coracle_api::meta::validate::IMMUTABLE;
 use coracle_api::{Path, Value, resource_name};
-use k8s_openapi::api::core::v1::{ResourceQuota, ResourceQuotaSpec, ScopeSelector};
+use k8s_openapi::api::core::v1::{
+    ResourceQuota, ResourceQuotaSpec, ScopeSelector, ScopedResourceSelectorRequirement,
+};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
 
 use crate::registry::Part;
@@ -92,7 +95,7 @@ fn judge_spec(quota: &Judged<'_, ResourceQuota>, errors: &mut Errors) {
     judge_amounts(&spec.hard, &SPEC.field("hard"), errors);
     judge_scopes(spec, errors);
     if let Some(selector) = &spec.scope_selector {
-        judge_selector(selector, spec, quota.tree, errors);
+        judge_selector(selector, spec, errors);
     }
 }
 
@@ -111,7 +114,7 @@ fn judge_scopes(spec: &ResourceQuotaSpec, errors: &mut Errors) {
     judge_conflicts(scopes.iter().map(String::as_str), &at, &all, errors);
 }
 
-fn judge_selector(selector: &ScopeSelector, spec: &ResourceQuotaSpec, tree: &Value, errors: &mut Errors) {
+fn judge_selector(selector: &ScopeSelector, spec: &ResourceQuotaSpec, errors: &mut Errors) {
     let at = SPEC.field("scopeSelector");
     let at = at.field("matchExpressions");
     let requirements = items(&selector.match_expressions);
@@ -121,8 +124,8 @@ fn judge_selector(selector: &ScopeSelector, spec: &ResourceQuotaSpec, tree: &Val
             errors.push(FieldError::invalid_str(&at.field("scopeName"), scope, "unsupported scope"));
         }
         for _ in 0..misfits(scope, spec) {
-            let all = tree.at(&["spec", "scopeSelector"]).map(as_json).unwrap_or_default();
-            errors.push(FieldError::invalid(&at, all, "unsupported scope applied to resource"));
+            let detail = "unsupported scope applied to resource";
+            errors.push(FieldError::invalid(&at, selector_shown(selector), detail));
         }
         if !matches!(scope.as_str(), "PriorityClass" | "VolumeAttributesClass")
             && is_scope(scope)
@@ -159,6 +162,23 @@ fn judge_selector(selector: &ScopeSelector, spec: &ResourceQuotaSpec, tree: &Val
         shown,
         errors,
     );
+}
+
+/// A selector as messages show it: by the names of upstream's own fields, all of them.
+fn selector_shown(selector: &ScopeSelector) -> String {
+    let requirement = |requirement: &ScopedResourceSelectorRequirement| {
+        let values = match &requirement.values {
+            None => "null".to_owned(),
+            Some(values) => as_json(&Value::Array(values.iter().map(Value::string).collect())),
+        };
+        format!(
+            "{{\"ScopeName\":{},\"Operator\":{},\"Values\":{values}}}",
+            Quoted(&requirement.scope_name),
+            Quoted(&requirement.operator)
+        )
+    };
+    let requirements: Vec<String> = items(&selector.match_expressions).iter().map(requirement).collect();
+    format!("{{\"MatchExpressions\":[{}]}}", requirements.join(","))
 }
 
 fn judge_conflicts<'a>(

@@ -22,7 +22,7 @@ use coracle_api::{Path, Value};
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
-use super::{OwnMetadata, Part, Registry, Scope, core};
+use super::{OwnMetadata, Part, Registry, Scope, autoscaling, coordination, core, scheduling};
 use crate::ApiError;
 
 /// What a strategy may look at besides the objects.
@@ -170,11 +170,17 @@ pub trait Strategy: Send + Sync + 'static {
 pub(super) fn of(resource: &Resource) -> &'static dyn AnyStrategy {
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "configmaps") => &core::config_map::ConfigMaps,
+        ("" | "events.k8s.io", "events") => &core::event::Events,
         ("", "limitranges") => &core::limit_range::LimitRanges,
         ("", "namespaces") => &core::namespace::Namespaces,
         ("", "resourcequotas") => &core::resource_quota::ResourceQuotas,
         ("", "secrets") => &core::secret::Secrets,
         ("", "serviceaccounts") => &core::service_account::ServiceAccounts,
+        ("autoscaling", "horizontalpodautoscalers") => {
+            &autoscaling::horizontal_pod_autoscaler::HorizontalPodAutoscalers
+        }
+        ("coordination.k8s.io", "leases") => &coordination::lease::Leases,
+        ("scheduling.k8s.io", "priorityclasses") => &scheduling::priority_class::PriorityClasses,
         _ => &generic::Generic,
     }
 }

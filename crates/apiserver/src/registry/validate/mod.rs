@@ -47,10 +47,19 @@ pub(super) fn not_negative(found: i64, at: &Path<'_>, errors: &mut Errors) {
 
 /// Judges a field that never changes. `absent` is how its absence is shown: a pointer's as `null`, a text's as `""`.
 pub(super) fn immutable(new: &Value, old: &Value, path: &[&str], absent: &str, errors: &mut Errors) {
-    let found = new.at(path);
-    if found != old.at(path) {
-        let found = found.map_or_else(|| absent.to_owned(), shown);
-        let field = path.join(".");
-        errors.push(FieldError::invalid(&Path::Root.field(&field), found, IMMUTABLE));
+    unchanged(new.at(path), old.at(path), &Path::Root.field(&path.join(".")), absent, errors);
+}
+
+/// The same for a field that is called otherwise in complaints.
+pub(super) fn unchanged(
+    new: Option<&Value>,
+    old: Option<&Value>,
+    at: &Path<'_>,
+    absent: &str,
+    errors: &mut Errors,
+) {
+    if new != old {
+        let found = new.map_or_else(|| absent.to_owned(), shown);
+        errors.push(FieldError::invalid(at, found, IMMUTABLE));
     }
 }

@@ -87,11 +87,11 @@ fn judge_type(secret: &Judged<'_, Secret>, data: &Data, errors: &mut Errors) {
         errors.extend(missing.map(|key| FieldError::required(&DATA.key(key), "")));
     };
     match text(&secret.type_) {
-        "kubernetes.io/service-account-token" => {
-            if secret.tree.meta().annotation(ACCOUNT).is_none_or(str::is_empty) {
-                let annotations = Path::Root.field("metadata.annotations");
-                errors.push(FieldError::required(&annotations.key(ACCOUNT), ""));
-            }
+        "kubernetes.io/service-account-token"
+            if secret.tree.meta().annotation(ACCOUNT).is_none_or(str::is_empty) =>
+        {
+            let annotations = Path::Root.field("metadata.annotations");
+            errors.push(FieldError::required(&annotations.key(ACCOUNT), ""));
         }
         "kubernetes.io/dockercfg" => judge_docker_config(".dockercfg", data, errors),
         "kubernetes.io/dockerconfigjson" => judge_docker_config(".dockerconfigjson", data, errors),

@@ -1,0 +1,3 @@
+//! Kinds of `autoscaling`.
+
+pub(super) mod horizontal_pod_autoscaler;

@@ -1,0 +1,3 @@
+//! Kinds of `coordination.k8s.io`.
+
+pub(super) mod lease;

@@ -1,0 +1,161 @@
+//! Event: something happened to an object.
+//!
+//! Two APIs share the kind: the core one, whose events were always loosely judged, and `events.k8s.io`, which asks for
+//! the newer fields, refuses the older ones, and lets a series grow but nothing else change.
+
+use coracle_api::field_error::{FieldError, refuse};
+use coracle_api::{Path, names};
+use k8s_openapi::api::core::v1::Event;
+
+use crate::registry::strategy::{Context, Errors, Judged, Strategy};
+use crate::registry::validate::{text, unchanged};
+use crate::registry::{OwnMetadata, Part};
+
+const OWN: OwnMetadata = OwnMetadata::named(names::dns1123_subdomain);
+
+pub(in crate::registry) struct Events;
+
+impl Strategy for Events {
+    type Object = Event;
+
+    /// The core API leaves metadata to the road; the other looks at it after what both look at.
+    fn own_metadata(&self, _: Part) -> OwnMetadata {
+        OwnMetadata::NONE
+    }
+
+    fn validate(&self, new: &Judged<'_, Event>, cx: &Context<'_>, errors: &mut Errors) {
+        judge_loosely(new, cx, errors);
+        if is_strict(cx) {
+            OWN.judge(new.tree, cx, errors);
+            judge_series(new, errors);
+            judge_strictly(new, errors);
+        }
+    }
+
+    fn validate_update(
+        &self,
+        new: &Judged<'_, Event>,
+        old: &Judged<'_, Event>,
+        cx: &Context<'_>,
+        errors: &mut Errors,
+    ) {
+        judge_loosely(new, cx, errors);
+        if !is_strict(cx) {
+            return;
+        }
+        OWN.judge_change(new.tree, old.tree, errors);
+        if new.tree.get("series") != old.tree.get("series") {
+            judge_series(new, errors);
+        }
+        for (name, absent) in KEPT {
+            let at = if name == "reportingComponent" { "reportingController" } else { name };
+            unchanged(new.tree.get(name), old.tree.get(name), &Path::Root.field(at), absent, errors);
+        }
+    }
+}
+
+/// What an update leaves as it was, in upstream's order, which has the reason twice; and how its absence is shown.
+const KEPT: [(&str, &str); 14] = [
+    ("involvedObject", "{}"),
+    ("reason", "\"\""),
+    ("message", "\"\""),
+    ("source", "{}"),
+    ("firstTimestamp", "null"),
+    ("lastTimestamp", "null"),
+    ("count", "0"),
+    ("reason", "\"\""),
+    ("type", "\"\""),
+    ("eventTime", "null"),
+    ("action", "\"\""),
+    ("related", "null"),
+    ("reportingComponent", "\"\""),
+    ("reportingInstance", "\"\""),
+];
+
+fn is_strict(cx: &Context<'_>) -> bool {
+    cx.scope.resource.group == "events.k8s.io"
+}
+
+/// What both APIs ask.
+fn judge_loosely(event: &Judged<'_, Event>, cx: &Context<'_>, errors: &mut Errors) {
+    let namespace = event.tree.meta().namespace();
+    let about = text(&event.involved_object.namespace);
+    let is_new = event.event_time.is_some();
+    let fits = match about {
+        "" if is_new => matches!(namespace, "default" | "kube-system"),
+        "" => matches!(namespace, "" | "default"),
+        _ if is_new => true,
+        about => about == namespace,
+    };
+    if !fits {
+        let at = Path::Root.field("involvedObject.namespace");
+        errors.push(FieldError::invalid_str(&at, about, "does not match event.namespace"));
+    }
+    if is_new {
+        judge_new_style(event, cx, errors);
+    }
+    refuse(&Path::Root.field("namespace"), namespace, names::dns1123_subdomain(namespace), errors);
+}
+
+/// What is asked of events that say when they happened.
+fn judge_new_style(event: &Event, cx: &Context<'_>, errors: &mut Errors) {
+    let controller = text(&event.reporting_component);
+    let at = if is_strict(cx) { "reportingController" } else { "reportingComponent" };
+    if controller.is_empty() {
+        errors.push(FieldError::required(&Path::Root.field(at), ""));
+    }
+    refuse(&Path::Root.field(at), controller, names::qualified_name(controller), errors);
+    let fields = [
+        ("reportingInstance", text(&event.reporting_instance), SHORT, true),
+        ("action", text(&event.action), SHORT, true),
+        ("reason", text(&event.reason), SHORT, true),
+        ("message", text(&event.message), LONG, false),
+    ];
+    for (name, found, most, needed) in fields {
+        if needed && found.is_empty() {
+            errors.push(FieldError::required(&Path::Root.field(name), ""));
+        }
+        if found.len() > most {
+            let detail = format!("can have at most {most} characters");
+            errors.push(FieldError::invalid_str(&Path::Root.field(name), "", detail));
+        }
+    }
+}
+
+/// What only `events.k8s.io` asks of a new event.
+fn judge_strictly(event: &Judged<'_, Event>, errors: &mut Errors) {
+    if event.event_time.is_none() {
+        errors.push(FieldError::required(&Path::Root.field("eventTime"), ""));
+    }
+    let kind = text(&event.type_);
+    if !matches!(kind, "Normal" | "Warning") {
+        let detail = format!("has invalid value: {kind}");
+        errors.push(FieldError::invalid_str(&Path::Root.field("type"), "", detail));
+    }
+    let source = event.source.as_ref();
+    let from =
+        source.is_some_and(|source| !text(&source.component).is_empty() || !text(&source.host).is_empty());
+    let unset = [
+        ("firstTimestamp", event.first_timestamp.is_none()),
+        ("lastTimestamp", event.last_timestamp.is_none()),
+        ("count", event.count.unwrap_or_default() == 0),
+        ("source", !from),
+    ];
+    for (name, _) in unset.into_iter().filter(|(_, unset)| !unset) {
+        errors.push(FieldError::invalid_str(&Path::Root.field(name), "", "needs to be unset"));
+    }
+}
+
+fn judge_series(event: &Event, errors: &mut Errors) {
+    let Some(series) = &event.series else { return };
+    if series.count.unwrap_or_default() < 2 {
+        errors.push(FieldError::invalid_str(&Path::Root.field("series.count"), "", "should be at least 2"));
+    }
+    if series.last_observed_time.is_none() {
+        errors.push(FieldError::required(&Path::Root.field("series.lastObservedTime"), ""));
+    }
+}
+
+/// How long most texts of an event may be, and its message.
+const SHORT: usize = 128;
+const LONG: usize = 1024;
