@@ -4,14 +4,12 @@ use std::convert::Infallible;
 
 use bytes::Bytes;
 use coracle_api::Value;
-use coracle_api::catalog::BUILTIN;
-use coracle_api::codec::media_type::MediaType;
-use coracle_api::codec::{any, json, yaml};
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 
 use crate::ApiError;
+use crate::render::Form;
 
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 pub type Answer = Response<Body>;
@@ -39,30 +37,13 @@ pub fn empty(status: StatusCode) -> Answer {
 }
 
 /// A tree in the form the client accepts.
-pub fn value(status: StatusCode, value: &Value, media_type: MediaType) -> Answer {
-    match media_type {
-        MediaType::Yaml => bytes(status, media_type.as_str(), yaml::print(value)),
-        MediaType::Protobuf => match any::encode(value, MediaType::Protobuf, &BUILTIN) {
-            Ok(encoded) => bytes(status, media_type.as_str(), encoded),
-            // Kinds without a protobuf form are sent as JSON to everybody.
-            Err(_) => self::value(status, value, MediaType::Json),
-        },
-        MediaType::Json => {
-            let mut out = Vec::with_capacity(512);
-            let kind =
-                value.as_object().and_then(|map| BUILTIN.kind_of(map.str("apiVersion")?, map.str("kind")?));
-            match kind {
-                Some(kind) => json::write_typed(value, BUILTIN.root(kind).node(), &mut out),
-                None => json::write(value, &mut out),
-            }
-            out.push(b'\n');
-            bytes(status, media_type.as_str(), out)
-        }
-    }
+pub fn value(status: StatusCode, value: &Value, form: Form) -> Answer {
+    let (media_type, content) = form.document(value);
+    bytes(status, media_type.as_str(), content)
 }
 
-pub fn error(error: &ApiError, media_type: MediaType) -> Answer {
-    let mut answer = value(error.code, &error.to_status(), media_type);
+pub fn error(error: &ApiError, form: Form) -> Answer {
+    let mut answer = value(error.code, &error.to_status(), form);
     if let Some(seconds) = error.retry_after {
         answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }

@@ -8,9 +8,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use coracle_api::Value;
 use coracle_api::catalog::{Catalog, Resource, Subresource};
-use coracle_api::codec::media_type::{self, Endpoint, MediaType, PatchType};
+use coracle_api::codec::media_type::{self, PatchType};
 use coracle_api::resource_version::ResourceVersion;
 use futures_util::stream;
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited, StreamBody};
 use hyper::body::Frame;
@@ -22,7 +23,7 @@ use crate::openapi::OpenApi;
 use crate::registry::{
     self, Call, Content, Deleted, List, Part, Registry, Scope, Wanted, WatchStream, Written,
 };
-use crate::render::{EventWriter, Rendering, Shown};
+use crate::render::{EventWriter, Form, Rendering, Shown};
 use crate::request::{DeleteOptions, ListOptions, Query, RequestInfo, Target, WriteOptions};
 use crate::{ApiError, discovery};
 
@@ -67,10 +68,10 @@ impl Server {
     ) -> Answer {
         let (head, body) = request.into_parts();
         let accept = text_header(&head.headers, header::ACCEPT);
-        // Refusals have one shape only: a client that accepts nothing but another one is told in JSON.
-        let media_type =
-            media_type::negotiate(accept, Endpoint::Plain).map_or(MediaType::Json, |a| a.media_type);
         let query = Query::parse(head.uri.query().unwrap_or_default());
+        let plain = Form::negotiate(accept, &query, text_header(&head.headers, header::USER_AGENT));
+        // Refusals have one shape only: a client that accepts nothing but another one is told in JSON.
+        let form = plain.clone().unwrap_or(Form::JSON);
         let info = RequestInfo::new(&head.method, head.uri.path(), &query);
         let result = match user {
             Err(error) => Err(error),
@@ -78,7 +79,7 @@ impl Server {
                 None if OpenApi::is_at(&info.path) => {
                     Ok(self.openapi.answer(&head, &query, &Catalog::builtin(), (self.registry.now)()).await)
                 }
-                None => Ok(self.plain(&head.method, &info.path)),
+                None => self.plain(&head, &info.path, plain),
                 Some(target) if !has_group(&target.group) => {
                     return answer::text(StatusCode::NOT_FOUND, "404 page not found\n");
                 }
@@ -89,24 +90,23 @@ impl Server {
                 }
             },
         };
-        result.unwrap_or_else(|error| answer::error(&error, media_type))
+        result.unwrap_or_else(|error| answer::error(&error, form))
     }
 
     /// Paths that are not about a resource.
-    fn plain(&self, method: &Method, path: &str) -> Answer {
+    fn plain(&self, head: &Parts, path: &str, form: Result<Form, ApiError>) -> Result<Answer, ApiError> {
         let known = match path {
-            "/healthz" | "/livez" | "/readyz" => Some(answer::text(StatusCode::OK, "ok")),
-            "/version" => Some(answer::value(StatusCode::OK, &version(), MediaType::Json)),
-            _ => discovery::document(path, &self.address)
-                .map(|document| answer::value(StatusCode::OK, &document, MediaType::Json)),
+            "/healthz" | "/livez" | "/readyz" => Some(Ok(answer::text(StatusCode::OK, "ok"))),
+            "/version" => Some(Ok(answer::value(StatusCode::OK, &version(), Form::JSON))),
+            _ => discovery::answer(path, &head.headers, &self.address, form),
         };
         match known {
-            Some(_) if *method != Method::GET && *method != Method::HEAD => {
-                answer::error(&ApiError::method_not_allowed(), MediaType::Json)
+            Some(_) if head.method != Method::GET && head.method != Method::HEAD => {
+                Err(ApiError::method_not_allowed())
             }
             Some(answer) => answer,
-            None if is_api_path(path) => answer::error(&ApiError::no_such_resource(), MediaType::Json),
-            None => answer::text(StatusCode::NOT_FOUND, "404 page not found\n"),
+            None if is_api_path(path) => Err(ApiError::no_such_resource()),
+            None => Ok(answer::text(StatusCode::NOT_FOUND, "404 page not found\n")),
         }
     }
 
@@ -218,12 +218,12 @@ impl Server {
         rendering: &Rendering,
     ) -> Result<Answer, ApiError> {
         let content = rendering.object(shown, scope, (self.registry.now)())?;
-        Ok(answer::bytes(status, rendering.media_type.as_str(), content))
+        Ok(answer::bytes(status, rendering.form.media_type.as_str(), content))
     }
 
     fn listed(&self, list: &List, scope: &Scope<'_>, rendering: &Rendering) -> Result<Answer, ApiError> {
         let content = rendering.list(list, scope, (self.registry.now)())?;
-        Ok(answer::bytes(StatusCode::OK, rendering.media_type.as_str(), content))
+        Ok(answer::bytes(StatusCode::OK, rendering.form.media_type.as_str(), content))
     }
 
     /// Create, update and patch.

@@ -139,7 +139,7 @@ enum OpenApiError {
 }
 
 fn failed(error: &OpenApiError) -> Answer {
-    answer::error(&ApiError::internal(error.to_string()), coracle_api::codec::media_type::MediaType::Json)
+    answer::error(&ApiError::internal(error.to_string()), crate::render::Form::JSON)
 }
 
 /// Away from the threads that answer requests: documents and compression take their time.

@@ -41,7 +41,7 @@ impl EventWriter {
             }
             Shape::Whole | Shape::Partial(_) => {}
         }
-        if rendering.media_type.stream().is_none() {
+        if rendering.form.media_type.stream().is_none() {
             return Err(ApiError::not_acceptable(NotAcceptable::Stream.to_string()));
         }
         Ok(EventWriter { rendering, objects, now, columns_told: false })
@@ -49,7 +49,7 @@ impl EventWriter {
 
     /// As the header of the stream says it.
     pub fn content_type(&self) -> &'static str {
-        match self.rendering.media_type {
+        match self.rendering.form.media_type {
             MediaType::Json | MediaType::Yaml => "application/json",
             MediaType::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
         }
@@ -79,7 +79,7 @@ impl EventWriter {
     /// The watch cannot go on.
     pub fn error(&mut self, error: &ApiError, out: &mut Vec<u8>) {
         let status = error.to_status();
-        match self.rendering.media_type {
+        match self.rendering.form.media_type {
             MediaType::Json | MediaType::Yaml => {
                 line("ERROR", out, |out| Shown::Tree(&status).write(&self.objects, out));
             }
@@ -91,7 +91,7 @@ impl EventWriter {
     }
 
     fn event(&mut self, change: &str, shown: Shown<'_>, out: &mut Vec<u8>) {
-        match (&self.rendering.shape, self.rendering.media_type) {
+        match (&self.rendering.shape, self.rendering.form.media_type) {
             (Shape::Whole, MediaType::Json | MediaType::Yaml) => {
                 line(change, out, |out| shown.write(&self.objects, out));
             }

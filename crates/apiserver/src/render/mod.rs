@@ -8,6 +8,7 @@
 //! Nothing in here does I/O; what is the time is handed in.
 
 mod events;
+mod form;
 mod partial;
 mod pretty;
 mod shown;
@@ -23,6 +24,7 @@ use crate::ApiError;
 use crate::registry::{List, Scope};
 use crate::request::Query;
 pub use events::EventWriter;
+pub use form::{Form, typed_json};
 pub use shown::Shown;
 use table::Table;
 
@@ -43,10 +45,8 @@ impl Objects {
 /// How a client wants to see objects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rendering {
-    pub media_type: MediaType,
+    pub form: Form,
     shape: Shape,
-    /// Indented for people.
-    pretty: bool,
 }
 
 /// What of the objects is shown.
@@ -111,7 +111,8 @@ impl Rendering {
                 Shape::Table { version, include }
             }
         };
-        Ok(Rendering { media_type, shape, pretty: pretty || pretty::is_wanted(query, user_agent) })
+        let pretty = pretty || pretty::is_wanted(query, user_agent);
+        Ok(Rendering { form: Form { media_type, pretty }, shape })
     }
 
     /// One object.
@@ -122,7 +123,7 @@ impl Rendering {
     fn object_of(&self, shown: Shown<'_>, objects: &Objects, now: Timestamp) -> Result<Vec<u8>, ApiError> {
         // A Status has one shape, whatever the client would rather see.
         let shape = if shown.kind(objects).name == "Status" { &Shape::Whole } else { &self.shape };
-        if *shape == Shape::Whole && self.media_type == MediaType::Protobuf {
+        if *shape == Shape::Whole && self.form.media_type == MediaType::Protobuf {
             return whole::protobuf(shown, objects);
         }
         let mut out = Vec::new();
@@ -153,13 +154,9 @@ impl Rendering {
     }
 
     /// From the JSON of an object to the form that was asked for.
-    fn finish(&self, mut json: Vec<u8>, of: Option<Struct<'static>>) -> Result<Vec<u8>, ApiError> {
-        match self.media_type {
-            MediaType::Json if self.pretty => Ok(pretty::indent(&json)),
-            MediaType::Json => {
-                json.push(b'\n');
-                Ok(json)
-            }
+    fn finish(&self, json: Vec<u8>, of: Option<Struct<'static>>) -> Result<Vec<u8>, ApiError> {
+        match self.form.media_type {
+            MediaType::Json => Ok(self.form.finish(json)),
             MediaType::Yaml => {
                 let tree = json::parse(&json).expect("this server wrote it");
                 Ok(yaml::print(&tree).into_bytes())

@@ -1,4 +1,4 @@
-//! Discovery: which groups, versions and resources there are, from the catalogue.
+//! One document per path: the groups, one group, the resources of one group and version.
 
 use coracle_api::catalog::{self, Resource, Subresource};
 use coracle_api::{Map, Text, Value};
@@ -6,7 +6,7 @@ use coracle_api::{Map, Text, Value};
 use crate::registry;
 
 /// The document at a discovery path; `None`: there is none.
-pub fn document(path: &str, server_address: &str) -> Option<Value> {
+pub(super) fn document(path: &str, server_address: &str) -> Option<Value> {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     match parts.as_slice() {
         ["api"] => Some(api_versions(server_address)),
@@ -106,7 +106,7 @@ fn subresource_entry(resource: &Resource, subresource: &Subresource) -> Value {
     Value::Object(entry)
 }
 
-fn texts(list: &[Text]) -> Vec<Value> {
+pub(super) fn texts(list: &[Text]) -> Vec<Value> {
     list.iter().map(|text| Value::String(text.clone())).collect()
 }
 

@@ -1,0 +1,112 @@
+//! The aggregated document, compared with what a real server answers.
+
+use coracle_api::codec::media_type::MediaType;
+use coracle_api::codec::{json, protobuf};
+use http_body_util::BodyExt;
+
+use super::*;
+
+const EVERYTHING: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+fn ask(path: &str, headers: &[(header::HeaderName, &str)]) -> Answer {
+    let headers: HeaderMap =
+        headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap())).collect();
+    answer(path, &headers, "127.0.0.1:6443", Ok(Form::JSON)).unwrap().unwrap()
+}
+
+fn header_of(answer: &Answer, name: header::HeaderName) -> String {
+    answer.headers().get(name).map_or_else(String::new, |value| value.to_str().unwrap().to_string())
+}
+
+fn body(answer: Answer) -> Vec<u8> {
+    let mut collecting = std::pin::pin!(answer.into_body().collect());
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match collecting.as_mut().poll(&mut context) {
+        std::task::Poll::Ready(collected) => collected.unwrap().to_bytes().to_vec(),
+        std::task::Poll::Pending => panic!("a document is there at once"),
+    }
+}
+
+#[test]
+fn everything_comes_at_once_for_whoever_asks_for_it_by_name() {
+    let kubectl = format!("{EVERYTHING},{},application/json", EVERYTHING.replace("v=v2", "v=v2beta1"));
+    for accept in [EVERYTHING, &kubectl, &format!("application/json,{EVERYTHING}")] {
+        let answer = ask("/apis", &[(header::ACCEPT, accept)]);
+        assert_eq!(header_of(&answer, header::CONTENT_TYPE), EVERYTHING, "{accept}");
+        assert_eq!(header_of(&answer, header::VARY), "Accept");
+        assert_eq!(header_of(&answer, header::CACHE_CONTROL), "public");
+        assert_eq!(header_of(&answer, header::ETAG).len(), 130);
+    }
+    // The older version is gone from upstream, and one group alone was never to be had in this shape.
+    let old = EVERYTHING.replace("v=v2", "v=v2beta1");
+    let plain = ask("/apis", &[(header::ACCEPT, &format!("{old},application/json"))]);
+    assert_eq!(header_of(&plain, header::CONTENT_TYPE), "application/json");
+    assert!(body(plain).starts_with(br#"{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":""#));
+    let one = ask("/apis/apps", &[(header::ACCEPT, &kubectl)]);
+    assert_eq!(header_of(&one, header::CONTENT_TYPE), "application/json");
+}
+
+#[test]
+fn whoever_has_it_is_told_so() {
+    let tag = header_of(&ask("/api", &[(header::ACCEPT, EVERYTHING)]), header::ETAG);
+    let again = ask("/api", &[(header::ACCEPT, EVERYTHING), (header::IF_NONE_MATCH, &tag)]);
+    assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
+    assert_eq!(header_of(&again, header::ETAG), tag);
+    assert!(body(again).is_empty());
+    let other = ask("/apis", &[(header::ACCEPT, EVERYTHING), (header::IF_NONE_MATCH, &tag)]);
+    assert_eq!(other.status(), StatusCode::OK);
+}
+
+#[test]
+fn it_is_the_same_document_in_protobuf() {
+    let accept = EVERYTHING.replace("application/json", MediaType::Protobuf.as_str());
+    let answer = ask("/apis", &[(header::ACCEPT, &accept)]);
+    assert_eq!(header_of(&answer, header::CONTENT_TYPE), accept);
+    let decoded = protobuf::decode(&body(answer), &coracle_api::catalog::BUILTIN).unwrap();
+    let plain = json::parse(&body(ask("/apis", &[(header::ACCEPT, EVERYTHING)]))).unwrap();
+    assert!(json::to_string(&decoded) == json::to_string(&plain), "protobuf says something else than JSON");
+}
+
+/// Groups in order, with versions in order, with all there is to each resource.
+fn flat(document: &Value, served: impl Fn(&str, &str, &str) -> bool) -> Vec<String> {
+    let list = |value: &Value, name: &str| {
+        value.get(name).and_then(Value::as_array).map(<[Value]>::to_vec).unwrap_or_default()
+    };
+    let text =
+        |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_string();
+    let mut lines = Vec::new();
+    for group in list(document, "items") {
+        let name = group.meta().name().to_string();
+        for version in list(&group, "versions") {
+            let known = text(&version, "version");
+            lines.push(format!("{name}/{known} {}", text(&version, "freshness")));
+            for resource in list(&version, "resources") {
+                if served(&name, &known, &text(&resource, "resource")) {
+                    lines.push(json::to_string(&resource));
+                }
+            }
+        }
+    }
+    lines
+}
+
+#[test]
+fn it_is_what_a_real_server_answers() {
+    let folder = std::env::var_os("CORACLE_SHARED").map_or_else(
+        || std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
+        std::path::PathBuf::from,
+    );
+    let is_served = |group: &str, version: &str, plural: &str| {
+        crate::registry::served().any(|r| r.group == group && r.version == version && r.plural == plural)
+    };
+    for path in ["api", "apis"] {
+        let file = folder.join(format!("data/discovery/aggregated-{path}.json"));
+        let Ok(recorded) = std::fs::read(&file) else {
+            eprintln!("left out: {} is not there", file.display());
+            return;
+        };
+        let recorded = json::parse(&recorded).unwrap();
+        let ours = aggregated::document(path).unwrap();
+        assert_eq!(flat(&ours, is_served), flat(&recorded, is_served), "{path}");
+    }
+}

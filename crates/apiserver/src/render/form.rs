@@ -1,0 +1,64 @@
+//! The form of an answer: which media type, and whether people read it.
+
+use coracle_api::Value;
+use coracle_api::catalog::BUILTIN;
+use coracle_api::codec::media_type::{self, Endpoint, MediaType};
+use coracle_api::codec::{any, json, yaml};
+
+use super::pretty;
+use crate::ApiError;
+use crate::request::Query;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Form {
+    pub media_type: MediaType,
+    /// JSON is indented.
+    pub pretty: bool,
+}
+
+impl Form {
+    /// Compact JSON, which everybody understands.
+    pub const JSON: Form = Form { media_type: MediaType::Json, pretty: false };
+
+    /// The best that the client accepts of a document that has one shape only.
+    pub fn negotiate(accept: &str, query: &Query, user_agent: &str) -> Result<Form, ApiError> {
+        let accepted = media_type::negotiate(accept, Endpoint::Plain)
+            .map_err(|refused| ApiError::not_acceptable(refused.to_string()))?;
+        Ok(Form {
+            media_type: accepted.media_type,
+            pretty: accepted.pretty || pretty::is_wanted(query, user_agent),
+        })
+    }
+
+    /// A tree in this form. Kinds without a protobuf form are JSON to everybody.
+    pub fn document(self, document: &Value) -> (MediaType, Vec<u8>) {
+        match self.media_type {
+            MediaType::Json => (MediaType::Json, self.finish(typed_json(document))),
+            MediaType::Yaml => (MediaType::Yaml, yaml::print(document).into_bytes()),
+            MediaType::Protobuf => match any::encode(document, MediaType::Protobuf, &BUILTIN) {
+                Ok(encoded) => (MediaType::Protobuf, encoded),
+                Err(_) => (MediaType::Json, self.finish(typed_json(document))),
+            },
+        }
+    }
+
+    /// From the JSON of a document to its last byte.
+    pub(super) fn finish(self, mut json: Vec<u8>) -> Vec<u8> {
+        if self.pretty {
+            return pretty::indent(&json);
+        }
+        json.push(b'\n');
+        json
+    }
+}
+
+/// A tree as compact JSON, the members of known kinds in upstream's order.
+pub fn typed_json(document: &Value) -> Vec<u8> {
+    let mut out = Vec::with_capacity(512);
+    let kind = document.as_object().and_then(|map| BUILTIN.kind_of(map.str("apiVersion")?, map.str("kind")?));
+    match kind {
+        Some(kind) => json::write_typed(document, BUILTIN.root(kind).node(), &mut out),
+        None => json::write(document, &mut out),
+    }
+    out
+}
