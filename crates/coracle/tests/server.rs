@@ -23,8 +23,8 @@ fn objects_are_created_changed_found_and_deleted() {
         server.kubectl(&["get", "namespaces", "-o", "name"]),
         "namespace/default\nnamespace/kube-node-lease\nnamespace/kube-public\nnamespace/kube-system\n"
     );
-    server.kubectl(&["create", "configmap", "a", "--from-literal=k=v", "--validate=false"]);
-    let error = server.refused(&["create", "configmap", "a", "--validate=false"]);
+    server.kubectl(&["create", "configmap", "a", "--from-literal=k=v"]);
+    let error = server.refused(&["create", "configmap", "a"]);
     assert!(error.contains("configmaps \"a\" already exists"), "{error}");
     server.kubectl(&["label", "configmap", "a", "tier=web"]);
     server.kubectl(&[
@@ -52,10 +52,10 @@ fn objects_are_created_changed_found_and_deleted() {
 fn everything_is_there_again_after_a_restart_and_watchers_go_on() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
-    server.kubectl(&["create", "configmap", "before", "--validate=false"]);
+    server.kubectl(&["create", "configmap", "before"]);
     let version =
         server.kubectl(&["get", "configmap", "before", "-o", "jsonpath={.metadata.resourceVersion}"]);
-    server.kubectl(&["create", "configmap", "between", "--validate=false"]);
+    server.kubectl(&["create", "configmap", "between"]);
     stop(server);
 
     let server = Server::start(folder.path());
@@ -74,12 +74,12 @@ fn lists_come_in_pages_of_one_moment() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     for name in ["a", "b", "c"] {
-        server.kubectl(&["create", "configmap", name, "--validate=false"]);
+        server.kubectl(&["create", "configmap", name]);
     }
     let first = server.kubectl(&["get", "--raw", "/api/v1/namespaces/default/configmaps?limit=2"]);
     assert!(first.contains(r#""remainingItemCount":1"#), "{first}");
     let token = first.split_once(r#""continue":""#).unwrap().1.split_once('"').unwrap().0;
-    server.kubectl(&["create", "configmap", "bb", "--validate=false"]);
+    server.kubectl(&["create", "configmap", "bb"]);
     server.kubectl(&["delete", "configmap", "c"]);
     let path = format!("/api/v1/namespaces/default/configmaps?limit=2&continue={token}");
     let second = server.kubectl(&["get", "--raw", &path]);
@@ -113,7 +113,7 @@ fn fields_have_owners_and_applying_respects_them() {
     std::fs::write(&manifest, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: v, l: w}\n")
         .unwrap();
     let manifest = manifest.to_str().unwrap();
-    let apply = ["apply", "--server-side", "--validate=false", "-f", manifest];
+    let apply = ["apply", "--server-side", "-f", manifest];
     server.kubectl(&apply);
     let version = server.kubectl(&["get", "configmap", "a", "-o", "jsonpath={.metadata.resourceVersion}"]);
     // The same again changes nothing, not even the version.
@@ -125,7 +125,7 @@ fn fields_have_owners_and_applying_respects_them() {
     server.kubectl(&["patch", "configmap", "a", "--type=merge", "-p", r#"{"data":{"k":"other"}}"#]);
     let error = server.refused(&apply);
     assert!(error.contains("Apply failed with 1 conflict: conflict with \"kubectl-patch\""), "{error}");
-    server.kubectl(&["apply", "--server-side", "--force-conflicts", "--validate=false", "-f", manifest]);
+    server.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", manifest]);
     assert_eq!(server.kubectl(&["get", "configmap", "a", "-o", "jsonpath={.data}"]), r#"{"k":"v","l":"w"}"#);
     // What the configuration no longer names goes.
     std::fs::write(manifest, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: v}\n").unwrap();
