@@ -2,7 +2,7 @@
 //!
 //! [`Traffic`] lets clients and watchers loose on a store and records what each of them asked and was told, and when;
 //! a [`History`]. [`check`] then replays the store's own account of its revisions (`timeline`) and compares: every
-//! acknowledged write is there, once, at the revision it was told; every answer is what was true at its revision;
+//! acknowledged write is there, whole, once, at the revision it was told and alone there; every answer is what was true at its revision;
 //! whoever asked later was told of a later revision (`operations`). These three together are strict serializability.
 //! And every watch told all of it, in order, once (`watches`).
 
@@ -41,10 +41,12 @@ pub struct Operation {
 
 #[derive(Clone, Debug)]
 pub enum Did {
-    /// Wrote a value, or deleted where there is none; with a condition, only if the key was last written then.
+    /// Wrote a value, or deleted where there is none, and with it some other keys, all in one transaction; with a
+    /// condition, only if the key was last written then.
     Write {
         key: Bytes,
         value: Option<Bytes>,
+        also: Vec<(Bytes, Bytes)>,
         condition: Option<Revision>,
         outcome: Written,
     },
@@ -85,6 +87,8 @@ pub enum Violation {
     LostWrite { key: String, revision: Revision },
     #[error("{key} changed at {revision}, but nobody changed it so")]
     StrangeChange { key: String, revision: Revision },
+    #[error("two writes were told of {revision}, each as its own")]
+    Shared { revision: Revision },
     #[error("{key} at {revision} does not follow from what was before")]
     WrongVersion { key: String, revision: Revision },
     #[error("a write of {key} happened at {revision} though its condition did not hold")]

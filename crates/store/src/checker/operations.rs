@@ -1,6 +1,6 @@
 //! Whether what clients were told is possible, given what was true at each revision.
 
-use super::timeline::Timeline;
+use super::timeline::{Changes, Timeline};
 use super::{Did, Operation, Violation, Written, name};
 use crate::{KeyRange, RangeAnswer, Revision};
 use bytes::Bytes;
@@ -18,18 +18,18 @@ pub(super) fn check(operations: &[Operation], timeline: &Timeline) -> Vec<Violat
 fn answer(operation: &Operation, timeline: &Timeline) -> Option<Violation> {
     match &operation.did {
         Did::Read { range, at, answer } => read(range, *at, answer, timeline),
-        Did::Write { key, value, condition, outcome } => match outcome {
+        Did::Write { key, condition, outcome, .. } => match outcome {
             Written::At(revision) => {
                 let revision = *revision;
-                let there = timeline.change(key, revision).map(|change| change.as_ref().map(|kv| &kv.value));
-                let before =
-                    timeline.at(key, revision.previous()).map_or(Revision::ZERO, |kv| kv.mod_revision);
-                if there != Some(value.as_ref()) {
-                    Some(Violation::LostWrite { key: name(key), revision })
-                } else if condition.is_some_and(|condition| condition != before) {
-                    Some(Violation::WrongSwap { key: name(key), revision })
-                } else {
-                    None
+                let there = |key: &Bytes, value| {
+                    timeline.change(key, revision).map(|change| change.as_ref().map(|kv| &kv.value))
+                        == Some(value)
+                };
+                let lost = changes(&operation.did).into_iter().find(|(key, value)| !there(key, *value));
+                match lost {
+                    Some((key, _)) => Some(Violation::LostWrite { key: name(key), revision }),
+                    None if allows(*condition, key, revision, timeline) => None,
+                    None => Some(Violation::WrongSwap { key: name(key), revision }),
                 }
             }
             Written::Nothing(at) => wrong(key, *at, timeline.at(key, *at).is_some()),
@@ -60,33 +60,55 @@ fn wrong(key: &Bytes, revision: Revision, is_wrong: bool) -> Option<Violation> {
     is_wrong.then(|| Violation::WrongAnswer { key: name(key), revision })
 }
 
-/// Every change has an author: an acknowledged write of that revision, or one whose fate was not known. Such a one
-/// accounts for one change, and only for one that its condition allows.
+/// What a write changes if it happens.
+fn changes(did: &Did) -> Changes<'_> {
+    match did {
+        Did::Write { key, value, also, .. } => {
+            let also = also.iter().map(|(key, value)| (key, Some(value)));
+            also.chain([(key, value.as_ref())]).collect()
+        }
+        Did::Read { .. } => Changes::new(),
+    }
+}
+
+/// Whether a condition on `key` lets a write happen at `revision`.
+fn allows(condition: Option<Revision>, key: &Bytes, revision: Revision, timeline: &Timeline) -> bool {
+    let before = || timeline.at(key, revision.previous()).map_or(Revision::ZERO, |kv| kv.mod_revision);
+    condition.is_none_or(|seen| seen == before())
+}
+
+/// Every revision has one author: an acknowledged write of that revision, or one whose fate was not known. Such a
+/// one accounts for one revision, for all of it, and only for one that its condition allows.
 fn authors(operations: &[Operation], timeline: &Timeline) -> Vec<Violation> {
-    let mut acknowledged = BTreeMap::<(&Bytes, Revision), ()>::new();
-    let mut doubtful = BTreeMap::<(&Bytes, Option<&Bytes>), Vec<Option<Revision>>>::new();
+    let mut violations = Vec::new();
+    let mut acknowledged = BTreeMap::<Revision, Changes<'_>>::new();
+    let mut doubtful = Vec::new();
     for operation in operations {
         match &operation.did {
-            Did::Write { key, outcome: Written::At(revision), .. } => {
-                acknowledged.insert((key, *revision), ());
+            Did::Write { outcome: Written::At(revision), .. } => {
+                if acknowledged.insert(*revision, changes(&operation.did)).is_some() {
+                    violations.push(Violation::Shared { revision: *revision });
+                }
             }
-            Did::Write { key, value, condition, outcome: Written::Unknown } => {
-                doubtful.entry((key, value.as_ref())).or_default().push(*condition);
+            Did::Write { key, condition, outcome: Written::Unknown, .. } => {
+                doubtful.push((changes(&operation.did), key, *condition));
             }
             Did::Write { .. } | Did::Read { .. } => {}
         }
     }
-    let mut violations = Vec::new();
-    for (key, revision, value) in timeline.changes() {
-        if acknowledged.contains_key(&(key, revision)) {
-            continue; // that it is the right one was looked at before
-        }
-        let before = timeline.at(key, revision.previous()).map_or(Revision::ZERO, |kv| kv.mod_revision);
-        let candidates = doubtful.entry((key, value)).or_default();
-        let author = candidates.iter().position(|condition| condition.is_none_or(|seen| seen == before));
-        match author {
-            Some(author) => drop(candidates.swap_remove(author)),
-            None => violations.push(Violation::StrangeChange { key: name(key), revision }),
+    for (revision, happened) in timeline.revisions() {
+        let known = match acknowledged.get(&revision) {
+            Some(asked) => *asked == happened,
+            None => {
+                let author = doubtful.iter().position(|(asked, key, condition)| {
+                    *asked == happened && allows(*condition, key, revision, timeline)
+                });
+                author.map(|author| doubtful.swap_remove(author)).is_some()
+            }
+        };
+        if !known {
+            let key = happened.keys().next().map(|key| name(key)).unwrap_or_default();
+            violations.push(Violation::StrangeChange { key, revision });
         }
     }
     violations

@@ -2,7 +2,7 @@
 
 use super::{Did, History, Operation, Traffic, Violation, WatchRecord, Written, check};
 use crate::embedded::{Config, Embedded, SystemClock, files::SimulatedDisk};
-use crate::{EventKind, KeyRange, Revision, WatchItem};
+use crate::{EventKind, Revision, WatchItem};
 use std::{sync::Arc, time::Duration};
 
 /// A sound history, recorded.
@@ -184,17 +184,81 @@ async fn events_out_of_order_are_caught() {
 
 #[tokio::test]
 async fn a_revision_told_in_two_parts_is_caught() {
-    check_planted(
-        |history| {
-            // Two keys of one revision, told apart.
-            let mut second = history.events[0].clone();
-            second.kv.key = "traffic/z".into();
-            let first = history.events[0].clone();
-            history.events = vec![first.clone(), second.clone()];
-            let items = vec![WatchItem::Events(vec![first]), WatchItem::Events(vec![second])];
-            history.watches = vec![WatchRecord { range: KeyRange::all(), from: Revision::new(2), items }];
+    check_watch(
+        |watch| {
+            let (item, place) = inside_a_revision(&watch.items);
+            let WatchItem::Events(events) = &mut watch.items[item] else { panic!("events were found there") };
+            let rest = events.split_off(place);
+            watch.items.insert(item + 1, WatchItem::Events(rest));
         },
         |violation| matches!(violation, Violation::Torn { .. }),
+    )
+    .await;
+}
+
+/// An item and a place in it that is neither the first nor the last of its revision.
+fn inside_a_revision(items: &[WatchItem]) -> (usize, usize) {
+    let place = |(item, found): (usize, &WatchItem)| match found {
+        WatchItem::Events(events) => {
+            let pair =
+                events.windows(2).position(|pair| pair[0].kv.mod_revision == pair[1].kv.mod_revision)?;
+            Some((item, pair + 1))
+        }
+        WatchItem::Progress(_) => None,
+    };
+    items.iter().enumerate().find_map(place).unwrap()
+}
+
+#[tokio::test]
+async fn half_of_a_transaction_is_caught() {
+    let halved = |history: &mut History| {
+        let revision = |place: usize| history.events[place].kv.mod_revision;
+        let place = (1..history.events.len()).find(|place| revision(*place) == revision(*place - 1)).unwrap();
+        (revision(place), history.events.remove(place).kv.key)
+    };
+    let caught = |violation: &Violation| matches!(violation, Violation::LostWrite { .. });
+    check_planted(|history| drop(halved(history)), caught).await;
+    // Its author does not know whether it happened: then all of it did, or nothing.
+    let doubted = |history: &mut History| {
+        let (revision, _) = halved(history);
+        for operation in &mut history.operations {
+            if let Did::Write { outcome, .. } = &mut operation.did
+                && matches!(outcome, Written::At(at) if *at == revision)
+            {
+                *outcome = Written::Unknown;
+            }
+        }
+    };
+    let caught = |violation: &Violation| matches!(violation, Violation::StrangeChange { .. });
+    check_planted(doubted, caught).await;
+}
+
+#[tokio::test]
+async fn two_writes_that_are_told_of_one_revision_are_caught() {
+    check_planted(
+        |history| {
+            let mut again = some_write(history).clone();
+            if let Did::Write { also, .. } = &mut again.did {
+                also.clear();
+            }
+            history.operations.push(again);
+        },
+        |violation| matches!(violation, Violation::Shared { .. }),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn an_event_without_what_was_before_is_caught() {
+    check_watch(
+        |watch| {
+            let events = watch.items.iter_mut().filter_map(|item| match item {
+                WatchItem::Events(events) => events.iter_mut().find(|event| event.previous.is_some()),
+                WatchItem::Progress(_) => None,
+            });
+            events.last().unwrap().previous = None;
+        },
+        |violation| matches!(violation, Violation::WrongEvent { .. }),
     )
     .await;
 }

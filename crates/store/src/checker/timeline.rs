@@ -52,17 +52,27 @@ impl Timeline {
         changes.iter().find(|(changed, _)| *changed == revision).map(|(_, change)| change)
     }
 
-    /// Every change there was: key, revision, value.
-    pub(super) fn changes(&self) -> impl Iterator<Item = (&Bytes, Revision, Option<&Bytes>)> {
-        self.keys.iter().flat_map(|(key, changes)| {
-            changes.iter().map(move |(revision, kv)| (key, *revision, kv.as_ref().map(|kv| &kv.value)))
-        })
+    /// Every change there was, by revision: the keys and their values.
+    pub(super) fn revisions(&self) -> BTreeMap<Revision, Changes<'_>> {
+        let mut revisions = BTreeMap::<_, Changes<'_>>::new();
+        for (key, changes) in &self.keys {
+            for (revision, kv) in changes {
+                revisions.entry(*revision).or_default().insert(key, kv.as_ref().map(|kv| &kv.value));
+            }
+        }
+        revisions
     }
 }
+
+/// What one transaction changes; `None` is a deletion.
+pub(super) type Changes<'a> = BTreeMap<&'a Bytes, Option<&'a Bytes>>;
 
 /// Whether a change can come after what was there before.
 fn follows(event: &Event, before: Option<&KeyValue>) -> bool {
     let kv = &event.kv;
+    if event.previous.as_ref() != before {
+        return false;
+    }
     match (event.kind, before) {
         (EventKind::Put, None) => kv.version == 1 && kv.create_revision == kv.mod_revision,
         (EventKind::Put, Some(before)) => {

@@ -1,16 +1,17 @@
 //! Random traffic, and a record of it.
 //!
-//! Clients write, swap, delete and read a few keys, so that they get into each other's way. Watchers follow, give up
+//! Clients write, swap, delete and read a few keys, one or several at once, so that they get into each other's way. Watchers follow, give up
 //! now and then, and go on from where they were. Every value is written once, so that a change shows who made it.
 
 use super::{Did, History, Operation, WatchRecord, Written};
 use crate::{
-    Delete, Event, KeyRange, KeyValue, Op, OpAnswer, Put, RangeRequest, Revision, Store, StoreError,
-    SwapError, Txn, WatchItem, WatchRequest,
+    Compare, Delete, Event, KeyRange, KeyValue, Op, OpAnswer, Put, RangeRequest, Revision, Store, StoreError,
+    Txn, WatchItem, WatchRequest,
 };
 use bytes::Bytes;
 use fastrand::Rng;
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -139,12 +140,8 @@ impl Client {
     }
 
     async fn put(&mut self, store: &dyn Store) -> Option<Did> {
-        let (key, value) = (self.key(), self.value());
-        let outcome = match store.put(Put::new(key.clone(), value.clone())).await {
-            Ok(revision) => Written::At(revision),
-            Err(error) => unknown(&error),
-        };
-        Some(Did::Write { key, value: Some(value), condition: None, outcome })
+        let key = self.key();
+        self.write(store, key, None).await
     }
 
     async fn swap(&mut self, store: &dyn Store) -> Option<Did> {
@@ -152,13 +149,35 @@ impl Client {
             Some(seen) => seen,
             None => (self.key(), Revision::ZERO),
         };
+        self.write(store, key, Some(seen)).await
+    }
+
+    /// Writes a key, and half of the time others with it.
+    async fn write(&mut self, store: &dyn Store, key: Bytes, condition: Option<Revision>) -> Option<Did> {
         let value = self.value();
-        let outcome = match store.replace(seen, Put::new(key.clone(), value.clone())).await {
-            Ok(revision) => Written::At(revision),
-            Err(SwapError::Conflict { found, at }) => Written::Refused { found: found.map(|kv| *kv), at },
-            Err(SwapError::Store(error)) => unknown(&error),
+        let mut also = BTreeMap::new();
+        for _ in 0..self.rng.usize(..3).saturating_sub(self.rng.usize(..2)) {
+            also.insert(self.key(), self.value());
+        }
+        also.remove(&key);
+        let also: Vec<_> = also.into_iter().collect();
+        let puts = also.iter().cloned().chain([(key.clone(), value.clone())]);
+        let txn = Txn {
+            compare: condition.map(|seen| Compare::unchanged_since(key.clone(), seen)).into_iter().collect(),
+            then: puts.map(|(key, value)| Op::Put(Put::new(key, value))).collect(),
+            otherwise: vec![Op::Range(RangeRequest::new(KeyRange::single(key.clone())))],
         };
-        Some(Did::Write { key, value: Some(value), condition: Some(seen), outcome })
+        let outcome = match store.txn(txn).await {
+            Ok(answer) if answer.succeeded => Written::At(answer.revision),
+            Ok(mut answer) => match answer.answers.pop() {
+                Some(OpAnswer::Range(mut found)) => {
+                    Written::Refused { found: found.kvs.pop(), at: answer.revision }
+                }
+                other => panic!("asked what is there, told {other:?}"),
+            },
+            Err(error) => unknown(&error),
+        };
+        Some(Did::Write { key, value: Some(value), also, condition, outcome })
     }
 
     async fn delete(&mut self, store: &dyn Store) -> Option<Did> {
@@ -171,7 +190,7 @@ impl Client {
             },
             Err(error) => unknown(&error),
         };
-        Some(Did::Write { key, value: None, condition: None, outcome })
+        Some(Did::Write { key, value: None, also: Vec::new(), condition: None, outcome })
     }
 
     async fn read(&mut self, store: &dyn Store, range: KeyRange, past: bool) -> Option<Did> {

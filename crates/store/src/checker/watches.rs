@@ -38,10 +38,7 @@ pub(super) fn check(watch: &WatchRecord, events: &[Event]) -> Vec<Violation> {
                         violations.push(missing(event));
                     }
                     match expected.next_if(|expected| same_change(expected, event)) {
-                        Some(expected) if expected.kv != event.kv => violations.push(wrong(event)),
-                        Some(expected) if event.previous.is_some() && event.previous != expected.previous => {
-                            violations.push(wrong(event));
-                        }
+                        Some(expected) if expected != event => violations.push(wrong(event)),
                         Some(_) => {}
                         None if events.iter().any(|known| same_change(known, event)) => {
                             violations.push(repeated(event));
