@@ -2,6 +2,7 @@
 
 use coracle_store::Store;
 use coracle_store::etcd::{Etcd, EtcdConfig};
+use rustix::process::{Pid, Signal, kill_process};
 use std::{
     fs::File,
     net::TcpListener,
@@ -102,9 +103,12 @@ impl Cluster {
 
     /// A store on all members.
     pub(crate) fn store(&self) -> Etcd {
-        let config =
-            EtcdConfig { attempt_timeout: Duration::from_secs(3), ..EtcdConfig::new(self.endpoints()) };
-        Etcd::new(&config).unwrap()
+        self.store_that_waits(Duration::from_secs(3))
+    }
+
+    /// A store on all members that asks another one when it is not answered in time.
+    pub(crate) fn store_that_waits(&self, attempt_timeout: Duration) -> Etcd {
+        Etcd::new(&EtcdConfig { attempt_timeout, ..EtcdConfig::new(self.endpoints()) }).unwrap()
     }
 
     pub(crate) async fn wait(&self) {
@@ -128,6 +132,16 @@ impl Cluster {
         self.members[member].start();
     }
 
+    /// Lets a member hang: its connections stay, and nothing is answered on them.
+    pub(crate) fn hang(&self, member: usize) {
+        self.members[member].signal(Signal::STOP);
+    }
+
+    /// Lets a member that hangs go on, as if it had slept.
+    pub(crate) fn wake(&self, member: usize) {
+        self.members[member].signal(Signal::CONT);
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.members.len()
     }
@@ -140,6 +154,11 @@ impl Member {
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         self.process = Some(command.spawn().unwrap());
+    }
+
+    fn signal(&self, signal: Signal) {
+        let process = self.process.as_ref().expect("it was started");
+        kill_process(Pid::from_child(process), signal).expect("it is there");
     }
 
     fn kill(&mut self) {

@@ -1,9 +1,9 @@
-//! The contract over real etcds: of either release with one member, of three while members are killed. And over the
-//! face: the engine speaks to it as to an etcd.
+//! The contract over real etcds: of either release with one member, of three while members are killed or hang. And
+//! over the face: the engine speaks to it as to an etcd.
 
 use crate::cluster::{Cluster, Release};
 use crate::faces::shown;
-use crate::trouble::{Noting, Trouble};
+use crate::trouble::{Blow, IMPATIENCE, Noting, Trouble};
 use coracle_store::{
     KeyRange, Store, contract,
     etcd::{Etcd, EtcdConfig},
@@ -26,12 +26,25 @@ async fn etcd_36_with_one_member_keeps_the_contract() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn etcd_with_three_members_keeps_the_contract_while_members_are_killed() {
     let cluster = Cluster::start(Release::V36, 3).await;
-    let store = Arc::new(Noting::new(cluster.store()));
-    let trouble = Trouble::begin(cluster);
+    let store = cluster.store();
+    assert!(keeps_the_contract(cluster, store, Blow::Killed).await >= 3, "every member was killed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn etcd_with_three_members_keeps_the_contract_while_members_hang() {
+    let cluster = Cluster::start(Release::V36, 3).await;
+    let store = cluster.store_that_waits(IMPATIENCE);
+    assert!(keeps_the_contract(cluster, store, Blow::Hung).await >= 3, "every member hung");
+}
+
+/// Runs every check while trouble is about; tells how often a member was struck.
+async fn keeps_the_contract(cluster: Cluster, store: Etcd, blow: Blow) -> usize {
+    let store = Arc::new(Noting::new(store));
+    let trouble = Trouble::begin(cluster, blow);
     for check in contract::checks() {
         until_undisturbed(&store, &check).await;
     }
-    assert!(trouble.end().await >= 3, "every member was killed");
+    trouble.end().await
 }
 
 /// A write may be lost with the member it was sent to, and a check cannot know whether it happened. Only where the

@@ -90,6 +90,23 @@ async fn without_a_majority_nothing_is_answered_and_afterwards_nothing_is_lost()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whoever_was_on_a_member_that_hangs_goes_on_at_another() {
+    let cluster = Cluster::start(Release::V36, 3).await;
+    let store = cluster.store();
+    store.put(Put::new("a", "1")).await.unwrap();
+    let mut watch = store.watch(WatchRequest::new(KeyRange::all())).await.unwrap();
+    watch.request_progress();
+    watch.next().await.unwrap();
+    // The one that is preferred, and that the watch is on, because nothing has failed yet.
+    cluster.hang(0);
+    assert_eq!(&store.get("a".into()).await.unwrap().unwrap().value[..], b"1", "a read is asked of another");
+    let revision = store.put(Put::new("a", "2")).await.unwrap();
+    // Nobody but a ping that is not answered tells that the watch's member is silent for another reason than peace.
+    let told = tokio::time::timeout(Duration::from_secs(25), event(&mut watch)).await;
+    assert_eq!(told.expect("the watch moves on").kv.mod_revision, revision);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_watch_goes_on_when_its_member_comes_back() {
     for release in [Release::V34, Release::V36] {
         let mut cluster = Cluster::start(release, 1).await;

@@ -1,7 +1,7 @@
 //! Recorded histories of stores under traffic, while the processes that hold them are killed, are sound.
 
 use crate::cluster::{Cluster, Release, free_ports};
-use crate::trouble::Trouble;
+use crate::trouble::{Blow, IMPATIENCE, Trouble};
 use coracle_store::{
     checker::{Did, History, Traffic, Written, check},
     embedded::{Config, Embedded, SystemClock, files::RealFiles},
@@ -49,17 +49,28 @@ async fn the_history_of_an_embedded_store_is_sound() {
 async fn the_history_of_three_members_is_sound_while_they_are_killed() {
     let cluster = Cluster::start(Release::V36, 3).await;
     let store = Arc::new(cluster.store());
-    let trouble = Trouble::begin(cluster);
+    let trouble = Trouble::begin(cluster, Blow::Killed);
     let history = Traffic { seed: 1, ..TRAFFIC }.run(store).await;
     assert!(trouble.end().await >= 2);
     assert_sound(&history);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_history_of_three_members_is_sound_while_they_hang() {
+    let cluster = Cluster::start(Release::V36, 3).await;
+    let store = Arc::new(cluster.store_that_waits(IMPATIENCE));
+    let trouble = Trouble::begin(cluster, Blow::Hung);
+    let history = Traffic { seed: 4, lasts: Duration::from_secs(12), ..TRAFFIC }.run(store).await;
+    assert!(trouble.end().await >= 3, "every member hung");
+    assert_sound(&history);
+    assert!(doubts(&history) > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_history_of_an_old_member_is_sound_while_it_is_killed() {
     let cluster = Cluster::start(Release::V34, 1).await;
     let store = Arc::new(cluster.store());
-    let trouble = Trouble::begin(cluster);
+    let trouble = Trouble::begin(cluster, Blow::Killed);
     let history = Traffic { seed: 2, ..TRAFFIC }.run(store).await;
     assert!(trouble.end().await >= 2);
     assert_sound(&history);

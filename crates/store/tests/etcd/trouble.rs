@@ -1,4 +1,4 @@
-//! Trouble for a cluster: members are killed and come back while something else goes on. And a store that notes how
+//! Trouble for a cluster: members are killed or hang and come back while something else goes on. And a store that notes how
 //! often trouble was felt.
 
 use crate::cluster::Cluster;
@@ -16,38 +16,60 @@ use tokio::{sync::oneshot, task::JoinHandle, time::sleep};
 /// Between a member's return and the next one's end, and how long it is away.
 const QUIET: Duration = Duration::from_millis(900);
 const AWAY: Duration = Duration::from_millis(500);
+/// How long a member hangs: longer than [`IMPATIENCE`], so that it is given up.
+const HANGS: Duration = Duration::from_millis(2500);
+/// How long to wait for one member where members hang.
+pub(crate) const IMPATIENCE: Duration = Duration::from_secs(1);
 
-/// Kills one member after the other until it is told to end.
+/// What befalls a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blow {
+    /// It is gone, and everybody sees that at once.
+    Killed,
+    /// It is there and says nothing.
+    Hung,
+}
+
+/// Strikes one member after the other until it is told to end.
 pub(crate) struct Trouble {
     stop: oneshot::Sender<()>,
     task: JoinHandle<(Cluster, usize)>,
 }
 
 impl Trouble {
-    pub(crate) fn begin(mut cluster: Cluster) -> Self {
+    pub(crate) fn begin(mut cluster: Cluster, blow: Blow) -> Self {
         let (stop, mut stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
-            let mut kills = 0;
+            let mut blows = 0;
             while stopped.try_recv().is_err() {
                 sleep(QUIET).await;
-                let member = kills % cluster.len();
-                cluster.kill(member);
-                sleep(AWAY).await;
-                cluster.restart(member);
+                let member = blows % cluster.len();
+                match blow {
+                    Blow::Killed => {
+                        cluster.kill(member);
+                        sleep(AWAY).await;
+                        cluster.restart(member);
+                    }
+                    Blow::Hung => {
+                        cluster.hang(member);
+                        sleep(HANGS).await;
+                        cluster.wake(member);
+                    }
+                }
                 cluster.wait().await;
-                kills += 1;
+                blows += 1;
             }
-            (cluster, kills)
+            (cluster, blows)
         });
         Trouble { stop, task }
     }
 
-    /// Ends it; tells how often a member was killed.
+    /// Ends it; tells how often a member was struck.
     pub(crate) async fn end(self) -> usize {
         self.calm().await.1
     }
 
-    /// Ends it, and gives back the cluster with how often a member was killed.
+    /// Ends it, and gives back the cluster with how often a member was struck.
     pub(crate) async fn calm(self) -> (Cluster, usize) {
         // It may have ended already, by a panic that the next line tells.
         self.stop.send(()).unwrap_or_default();

@@ -2,9 +2,9 @@
 //! No acknowledged write is lost, no revision goes backwards, no event is lost or doubled, and what was refused
 //! happened wholly or not at all.
 
-use super::machine::{HandClock, Machine, Model, brief, text};
+use super::machine::{HandClock, Machine, Model, State, brief, text};
 use coracle_store::{
-    Delete, EventKind, KeyRange, Op, Put, Revision, StoreError, Txn, Unavailable,
+    Delete, Event, EventKind, KeyRange, Op, Put, Revision, StoreError, Txn, Unavailable,
     embedded::{Config, files::SimulatedDisk},
 };
 use fastrand::Rng;
@@ -142,7 +142,7 @@ impl Story {
         let txns = writes.iter().map(|writes| txn(writes)).collect();
         for (answer, writes) in machine.together(txns).into_iter().zip(writes) {
             match answer {
-                Ok(answer) => self.acknowledged(answer.revision, writes),
+                Ok(answer) => self.acknowledged(answer.revision, &writes),
                 Err(StoreError::Unavailable(Unavailable::Closed)) => panic!("closed"),
                 Err(StoreError::Unavailable(_)) => self.doubtful.push(writes),
                 Err(other) => panic!("seed {}: {other}", self.seed),
@@ -164,11 +164,8 @@ impl Story {
             .collect()
     }
 
-    fn acknowledged(&mut self, revision: Revision, writes: Vec<(String, Option<String>)>) {
-        let before = self.model.at(self.known);
-        // Deleting what is not there is no write.
-        let real: Vec<_> =
-            writes.into_iter().filter(|(key, value)| value.is_some() || before.contains_key(key)).collect();
+    fn acknowledged(&mut self, revision: Revision, writes: &[(String, Option<String>)]) {
+        let real = real(writes, &self.model.at(self.known));
         if real.is_empty() {
             assert_eq!(revision, self.known.max(Revision::FIRST));
         } else {
@@ -185,12 +182,14 @@ impl Story {
         assert!(revision >= self.known, "seed {seed}: revision {revision} after {}", self.known);
         let oldest = machine.compacted().max(Revision::new(1));
         let newer = machine.events(self.known.next()).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-        for event in &newer {
-            let value = (event.kind == EventKind::Put).then(|| text(&event.kv.value));
-            let write = (text(&event.kv.key), value);
-            let doubted = self.doubtful.iter().any(|writes| writes.contains(&write));
-            assert!(doubted, "seed {seed}: nobody wrote {write:?}");
-            self.model.history.entry(event.kv.mod_revision.get()).or_default().push(write);
+        for events in newer.chunk_by(|one, next| one.kv.mod_revision == next.kv.mod_revision) {
+            let happened: Vec<_> = events.iter().map(write).collect();
+            let revision = events[0].kv.mod_revision;
+            let before = self.model.at(revision.previous());
+            let author = self.doubtful.iter().position(|writes| real(writes, &before) == happened);
+            let author = author.unwrap_or_else(|| panic!("seed {seed}: nobody wrote just {happened:?}"));
+            self.doubtful.swap_remove(author);
+            self.model.history.insert(revision.get(), happened);
         }
         self.doubtful.clear();
         self.known = revision;
@@ -220,6 +219,16 @@ impl Story {
             Err(other) => panic!("seed {}: {other}", self.seed),
         }
     }
+}
+
+/// What of these writes changes anything: deleting what is not there is no write.
+fn real(writes: &[(String, Option<String>)], before: &State) -> Vec<(String, Option<String>)> {
+    let changes = |(key, value): &&(String, Option<String>)| value.is_some() || before.contains_key(key);
+    writes.iter().filter(changes).cloned().collect()
+}
+
+fn write(event: &Event) -> (String, Option<String>) {
+    (text(&event.kv.key), (event.kind == EventKind::Put).then(|| text(&event.kv.value)))
 }
 
 fn txn(writes: &[(String, Option<String>)]) -> Txn {
