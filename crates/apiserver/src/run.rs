@@ -15,7 +15,7 @@ use crate::admission::Admission;
 use crate::cache::{Caches, FeedError};
 use crate::handler::Server;
 use crate::openapi::OpenApi;
-use crate::registry::Registry;
+use crate::registry::{NodePorts, Registry};
 use crate::serve::{self, Identity, Serving, TlsError};
 use crate::{ApiError, authn, bootstrap};
 
@@ -85,6 +85,7 @@ pub async fn run(
         store: store.clone(),
         caches: caches.clone(),
         admission: Admission::default(),
+        node_ports: NodePorts::default(),
         shared_store: config.shared_store,
         now: world.now,
         random: world.random,

@@ -125,9 +125,12 @@ impl Entry {
     /// Appends a part of the bytes that reaches over the hole.
     fn write_part(&self, part: Range<usize>, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.bytes[part.start..self.hole]);
-        out.extend_from_slice(b",\"resourceVersion\":\"");
-        out.extend_from_slice(self.revision.to_string().as_bytes());
-        out.push(b'"');
+        // What was only tried has no version.
+        if self.revision > Revision::ZERO {
+            out.extend_from_slice(b",\"resourceVersion\":\"");
+            out.extend_from_slice(self.revision.to_string().as_bytes());
+            out.push(b'"');
+        }
         out.extend_from_slice(&self.bytes[self.hole..part.end]);
     }
 

@@ -105,7 +105,7 @@ impl Registry {
         object.meta_mut().set_resource_version(ResourceVersion(0));
         self.fill_new(&mut object, scope);
         let name = object.meta().name().to_string();
-        let mut settle: Option<Settle> = None;
+        let mut settle: Option<Settle<'_>> = None;
         let result = async {
             if let Some(begun) = scope.strategy.begin(&mut object, None, &cx) {
                 settle = begun.await?;
@@ -184,5 +184,6 @@ fn shape_and_judge(object: &mut Value, cx: &Context<'_>) -> Result<Vec<String>, 
     if !errors.is_empty() {
         return Err(ApiError::invalid(scope.kind, object.meta().name(), &FieldErrors(errors)));
     }
+    scope.strategy.canonicalize(object);
     Ok(warnings)
 }

@@ -25,7 +25,7 @@ impl Body {
         validation: FieldValidation,
     ) -> Result<(Value, Vec<String>), ApiError> {
         let text = match self.media_type {
-            MediaType::Protobuf => return self.protobuf(scope),
+            MediaType::Protobuf => return self.protobuf(scope, validation),
             MediaType::Json => self.bytes.clone(),
             MediaType::Yaml => {
                 let value = yaml::decode(&self.bytes)
@@ -102,10 +102,14 @@ impl Body {
         judge_kind(api_version, kind, scope, validation)
     }
 
-    fn protobuf(&self, scope: &Scope<'_>) -> Result<(Value, Vec<String>), ApiError> {
+    fn protobuf(
+        &self,
+        scope: &Scope<'_>,
+        validation: FieldValidation,
+    ) -> Result<(Value, Vec<String>), ApiError> {
         let envelope =
             protobuf::open(&self.bytes).map_err(|error| self.unrecognized(scope, &error.to_string()))?;
-        judge_kind(&envelope.api_version, &envelope.kind, scope, FieldValidation::Ignore)?;
+        judge_kind(&envelope.api_version, &envelope.kind, scope, validation)?;
         let value = protobuf::decode_opened(&envelope, scope.of).map_err(|error| {
             cannot_be_handled(&scope.kind.version, &scope.kind.name, scope, &error.to_string())
         })?;

@@ -38,6 +38,7 @@ use crate::admission::Admission;
 use crate::authn::Caller;
 use crate::cache::{Cache, Caches, Entry};
 
+pub use self::core::service::NodePorts;
 pub use create::Written;
 pub use decode::Body;
 pub use delete::Deleted;
@@ -65,6 +66,7 @@ pub struct Registry {
     pub store: Arc<dyn Store>,
     pub caches: Arc<Caches>,
     pub admission: Admission,
+    pub node_ports: NodePorts,
     /// Whether others write to the store as well: then a cache has to be proven fresh before it is read.
     pub shared_store: bool,
     /// The wall clock.
@@ -127,6 +129,23 @@ impl<'a> Scope<'a> {
 }
 
 impl Registry {
+    /// Whether there is such an object.
+    pub(crate) fn exists(&self, resource: &'static Resource, key: &str) -> bool {
+        let cache = resource.storage.as_ref().and_then(|storage| self.caches.get(&storage.prefix));
+        cache.is_some_and(|cache| cache.get(key).is_some())
+    }
+
+    /// Every object of a resource.
+    pub(crate) fn all(&self, resource: &'static Resource) -> impl Iterator<Item = Value> {
+        let cache = resource.storage.as_ref().and_then(|storage| self.caches.get(&storage.prefix));
+        cache.into_iter().flat_map(|cache| {
+            let snapshot = cache.snapshot();
+            let objects: Vec<Value> =
+                snapshot.entries.values().map(|entry| entry.value(cache.root())).collect();
+            objects
+        })
+    }
+
     /// An object of any resource as it is now: what strategies and admission look things up with. `key` is
     /// `namespace/name`, or the name of a cluster-wide object.
     pub fn lookup(&self, resource: &'static Resource, key: &str) -> Option<Value> {

@@ -100,14 +100,14 @@ impl Registry {
         }
     }
 
-    async fn try_change(
+    async fn try_change<'a>(
         &self,
-        cx: &Context<'_>,
+        cx: &'a Context<'a>,
         name: &str,
         current: &Arc<Entry>,
         old: &Value,
         new: &mut Value,
-        settle: &mut Option<Settle>,
+        settle: &mut Option<Settle<'a>>,
     ) -> Result<Attempt, ApiError> {
         let (scope, part) = (cx.scope, cx.part);
         let pinned = check_versions(scope, name, old, new)?;
@@ -280,6 +280,7 @@ fn shape_and_judge(new: &mut Value, old: &Value, cx: &Context<'_>) -> Result<Vec
         return Err(ApiError::invalid(scope.kind, new.meta().name(), &FieldErrors(errors)));
     }
     new.meta_mut().members().remove("resourceVersion");
+    scope.strategy.canonicalize(new);
     // A write that changes nothing but the times of owners is none.
     let mut before = old.clone();
     before.meta_mut().members().remove("resourceVersion");

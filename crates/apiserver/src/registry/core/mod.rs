@@ -7,4 +7,5 @@ pub(super) mod namespace;
 pub(super) mod pod;
 pub(super) mod resource_quota;
 pub(super) mod secret;
+pub(super) mod service;
 pub(super) mod service_account;

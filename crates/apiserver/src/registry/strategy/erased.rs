@@ -9,12 +9,12 @@ use crate::registry::Part;
 
 /// [`Strategy`] over trees: views are made here.
 pub(in crate::registry) trait AnyStrategy: Send + Sync {
-    fn begin<'a>(
+    fn begin<'n, 'a: 'n>(
         &'a self,
-        new: &'a mut Value,
-        old: Option<&'a Value>,
+        new: &'n mut Value,
+        old: Option<&'n Value>,
         cx: &'a Context<'a>,
-    ) -> Option<BoxFuture<'a, Result<Option<Settle>, ApiError>>>;
+    ) -> Option<BoxFuture<'n, Result<Option<Settle<'a>>, ApiError>>>;
 
     fn prepare_create(&self, new: &mut Value, cx: &Context<'_>);
 
@@ -29,6 +29,8 @@ pub(in crate::registry) trait AnyStrategy: Send + Sync {
         cx: &Context<'_>,
         errors: &mut Errors,
     ) -> Result<Vec<String>, ApiError>;
+
+    fn canonicalize(&self, new: &mut Value);
 
     fn counts_generation(&self, new: &Value, old: &Value, part: Part) -> bool;
 
@@ -46,12 +48,12 @@ pub(in crate::registry) trait AnyStrategy: Send + Sync {
 }
 
 impl<S: Strategy> AnyStrategy for S {
-    fn begin<'a>(
+    fn begin<'n, 'a: 'n>(
         &'a self,
-        new: &'a mut Value,
-        old: Option<&'a Value>,
+        new: &'n mut Value,
+        old: Option<&'n Value>,
         cx: &'a Context<'a>,
-    ) -> Option<BoxFuture<'a, Result<Option<Settle>, ApiError>>> {
+    ) -> Option<BoxFuture<'n, Result<Option<Settle<'a>>, ApiError>>> {
         Strategy::begin(self, new, old, cx)
     }
 
@@ -91,6 +93,10 @@ impl<S: Strategy> AnyStrategy for S {
             return Ok(Vec::new());
         }
         Ok(self.warnings(&new, old.as_ref(), cx))
+    }
+
+    fn canonicalize(&self, new: &mut Value) {
+        Strategy::canonicalize(self, new);
     }
 
     fn counts_generation(&self, new: &Value, old: &Value, part: Part) -> bool {

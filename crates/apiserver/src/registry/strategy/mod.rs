@@ -53,7 +53,7 @@ impl<T> std::ops::Deref for Judged<'_, T> {
 
 /// Runs when the fate of a write is known: `true`, it happened. Gives back what was reserved, or lets go of what the
 /// old object held.
-pub type Settle = Box<dyn FnOnce(bool) -> BoxFuture<'static, ()> + Send>;
+pub type Settle<'a> = Box<dyn FnOnce(bool) -> BoxFuture<'a, ()> + Send + 'a>;
 
 /// Where errors are gathered.
 pub type Errors = Vec<FieldError>;
@@ -84,12 +84,12 @@ pub trait Strategy: Send + Sync + 'static {
     }
 
     /// Reserves what lives outside the object, before it is shaped and judged. `old` is there on an update.
-    fn begin<'a>(
+    fn begin<'n, 'a: 'n>(
         &'a self,
-        new: &'a mut Value,
-        old: Option<&'a Value>,
+        new: &'n mut Value,
+        old: Option<&'n Value>,
         cx: &'a Context<'a>,
-    ) -> Option<BoxFuture<'a, Result<Option<Settle>, ApiError>>> {
+    ) -> Option<BoxFuture<'n, Result<Option<Settle<'a>>, ApiError>>> {
         None
     }
 
@@ -120,6 +120,9 @@ pub trait Strategy: Send + Sync + 'static {
         errors: &mut Errors,
     ) {
     }
+
+    /// Brings an object that was found good into the form that is kept.
+    fn canonicalize(&self, new: &mut Value) {}
 
     /// What the writer should know though nothing is wrong.
     fn warnings(
@@ -175,6 +178,7 @@ pub(super) fn of(resource: &Resource) -> &'static dyn AnyStrategy {
         ("", "namespaces") => &core::namespace::Namespaces,
         ("", "resourcequotas") => &core::resource_quota::ResourceQuotas,
         ("", "secrets") => &core::secret::Secrets,
+        ("", "services") => &core::service::Services,
         ("", "serviceaccounts") => &core::service_account::ServiceAccounts,
         ("autoscaling", "horizontalpodautoscalers") => {
             &autoscaling::horizontal_pod_autoscaler::HorizontalPodAutoscalers
