@@ -24,12 +24,14 @@ impl Body {
         scope: &Scope<'_>,
         validation: FieldValidation,
     ) -> Result<(Value, Vec<String>), ApiError> {
+        let mut complaints = Vec::new();
         let text = match self.media_type {
             MediaType::Protobuf => return self.protobuf(scope, validation),
             MediaType::Json => self.bytes.clone(),
             MediaType::Yaml => {
-                let value = yaml::decode(&self.bytes)
+                let (value, repeated) = yaml::decode_strict(&self.bytes)
                     .map_err(|error| self.unrecognized(scope, &error.to_string()))?;
+                complaints.extend(repeated.map(|keys| keys.to_string()));
                 Bytes::from(json::to_vec(&value))
             }
         };
@@ -37,13 +39,14 @@ impl Body {
         let decoded = json::decode(&text, Some(scope.of.node())).map_err(|error| {
             cannot_be_handled(&scope.kind.version, &scope.kind.name, scope, &error.to_string())
         })?;
+        complaints.extend(decoded.strict);
         match validation {
             FieldValidation::Ignore => Ok((decoded.value, Vec::new())),
-            FieldValidation::Strict if !decoded.strict.is_empty() => {
-                let text = format!("strict decoding error: {}", decoded.strict.join(", "));
+            FieldValidation::Strict if !complaints.is_empty() => {
+                let text = format!("strict decoding error: {}", complaints.join(", "));
                 Err(cannot_be_handled(&scope.kind.version, &scope.kind.name, scope, &text))
             }
-            _ => Ok((decoded.value, decoded.strict)),
+            _ => Ok((decoded.value, complaints)),
         }
     }
 

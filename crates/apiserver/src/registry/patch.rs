@@ -32,12 +32,13 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
         let (instructions, complaints) = decode(kind, body)?;
-        let mut warnings = heeded(complaints, options.field_validation)?;
-        let mut noticed = Vec::new();
+        let mut warnings = Vec::new();
         let mut written = self
             .change(scope, name, part, options, |old| {
-                let (mut new, complaints) = instructions.put_into(old, body, scope.of)?;
-                noticed = heeded(complaints, options.field_validation)?;
+                let validation = options.field_validation;
+                let (mut new, noticed) =
+                    instructions.put_into(old, body, scope.of, &complaints, validation)?;
+                warnings = noticed;
                 self.settle(scope, &mut new);
                 meta::settle_namespace(&mut new, scope)?;
                 meta::check_name(&new, name)?;
@@ -45,7 +46,6 @@ impl Registry {
                 Ok(new)
             })
             .await?;
-        warnings.extend(noticed);
         written.warnings.splice(..0, warnings);
         Ok(written)
     }
@@ -60,21 +60,7 @@ pub(super) fn patched(
     validation: FieldValidation,
 ) -> Result<(Value, Vec<String>), ApiError> {
     let (instructions, complaints) = decode(kind, body)?;
-    let mut warnings = heeded(complaints, validation)?;
-    let (new, complaints) = instructions.put_into(old, body, of)?;
-    warnings.extend(heeded(complaints, validation)?);
-    Ok((new, warnings))
-}
-
-/// Unknown and repeated fields: refused, told or passed over.
-fn heeded(complaints: Vec<String>, validation: FieldValidation) -> Result<Vec<String>, ApiError> {
-    match validation {
-        FieldValidation::Strict if !complaints.is_empty() => {
-            Err(ApiError::bad_request(format!("strict decoding error: {}", complaints.join(", "))))
-        }
-        FieldValidation::Ignore => Ok(Vec::new()),
-        _ => Ok(complaints),
-    }
+    instructions.put_into(old, body, of, &complaints, validation)
 }
 
 fn decode(kind: PatchType, body: &[u8]) -> Result<(Instructions, Vec<String>), ApiError> {
@@ -110,8 +96,16 @@ fn decode(kind: PatchType, body: &[u8]) -> Result<(Instructions, Vec<String>), A
 }
 
 impl Instructions {
-    /// The changed object, and what its decoder noticed.
-    fn put_into(&self, old: &Value, body: &[u8], of: Struct<'_>) -> Result<(Value, Vec<String>), ApiError> {
+    /// The changed object, and what the client is to be warned of: unknown and repeated fields, of the patch
+    /// (`complaints`) and of what it made.
+    fn put_into(
+        &self,
+        old: &Value,
+        body: &[u8],
+        of: Struct<'_>,
+        complaints: &[String],
+        validation: FieldValidation,
+    ) -> Result<(Value, Vec<String>), ApiError> {
         let text = match self {
             Instructions::Json(patch) => {
                 let changed = patch.apply(literal(old)).map_err(|_| rejected())?;
@@ -125,18 +119,29 @@ impl Instructions {
                 json::to_vec(&Value::Object(changed))
             }
         };
-        let decoded = json::decode(&text, Some(of.node())).map_err(|error| {
-            let shown = match self {
-                Instructions::Strategic(patch) => GoValue(&Value::Object(patch.clone())).to_string(),
-                _ => String::from_utf8_lossy(body).into_owned(),
-            };
-            let place = Path::Root.field("patch");
-            let error = FieldError::invalid_str(&place, &shown, error.to_string());
-            let mut refused = ApiError::invalid_kind("", "", "", &FieldErrors(vec![error]));
-            refused.message = refused.message.trim_start_matches('.').to_string();
-            refused
-        })?;
-        Ok((decoded.value, decoded.strict))
+        let decoded =
+            json::decode(&text, Some(of.node())).map_err(|error| self.refused(body, &error.to_string()))?;
+        let complaints = [complaints, &decoded.strict[..]].concat();
+        match validation {
+            FieldValidation::Strict if !complaints.is_empty() => {
+                let why = format!("strict decoding error: {}", complaints.join(", "));
+                Err(self.refused(body, &why))
+            }
+            FieldValidation::Ignore => Ok((decoded.value, Vec::new())),
+            _ => Ok((decoded.value, complaints)),
+        }
+    }
+
+    /// What the patch makes is no object of the kind.
+    fn refused(&self, body: &[u8], why: &str) -> ApiError {
+        let shown = match self {
+            Instructions::Strategic(patch) => GoValue(&Value::Object(patch.clone())).to_string(),
+            _ => String::from_utf8_lossy(body).into_owned(),
+        };
+        let error = FieldError::invalid_str(&Path::Root.field("patch"), &shown, why);
+        let mut refused = ApiError::invalid_kind("", "", "", &FieldErrors(vec![error]));
+        refused.message = refused.message.trim_start_matches('.').to_string();
+        refused
     }
 }
 
