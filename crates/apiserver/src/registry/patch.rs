@@ -42,7 +42,7 @@ impl Registry {
                 self.settle(scope, &mut new);
                 meta::settle_namespace(&mut new, scope)?;
                 meta::check_name(&new, name)?;
-                noticed.extend(meta::merge_owners(&mut new));
+                warnings.extend(meta::merge_owners(&mut new));
                 Ok(new)
             })
             .await?;
