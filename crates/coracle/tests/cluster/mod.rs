@@ -31,7 +31,7 @@ impl Server {
         Server { child, kubeconfig: data_dir.join("admin.kubeconfig").display().to_string() }
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(kubectl());
         let cache = format!("{}.cache", self.kubeconfig);
         command.args(["--kubeconfig", &self.kubeconfig, "--cache-dir", &cache]).args(arguments);
