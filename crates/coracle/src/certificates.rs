@@ -129,11 +129,15 @@ fn named(common_name: &str, organization: Option<&str>) -> CertificateParams {
     params
 }
 
-/// Writes a file that only its owner can read, whole or not at all.
+/// Writes a file that only its owner can read, whole or not at all. One that says the same already is left alone: a
+/// full disk is no reason not to start.
 pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), CertificateError> {
     use std::io::Write;
     use std::os::unix::fs::OpenOptionsExt;
     let fail = |error| CertificateError::File { file: file.to_path_buf(), error };
+    if fs::read_to_string(file).is_ok_and(|known| known == text) {
+        return Ok(());
+    }
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder).map_err(fail)?;
     }
@@ -147,4 +151,24 @@ pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), CertificateEr
         .map_err(fail)?;
     out.write_all(text.as_bytes()).and_then(|()| out.sync_all()).map_err(fail)?;
     fs::rename(&new, file).map_err(fail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn a_file_that_says_the_same_already_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("admin.kubeconfig");
+        let written = |text: &str| {
+            write_private(&file, text).unwrap();
+            assert_eq!(fs::read_to_string(&file).unwrap(), text);
+            fs::metadata(&file).unwrap().ino()
+        };
+        let first = written("one");
+        assert_eq!(written("one"), first);
+        assert_ne!(written("two"), first);
+    }
 }

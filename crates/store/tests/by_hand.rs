@@ -5,7 +5,7 @@ use coracle_store::{
     Put, Store,
     embedded::{Config, Embedded, OpenError, SystemClock, commands, files::RealFiles},
 };
-use std::{path::Path, sync::Arc};
+use std::{os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
 #[test]
 fn a_directory_that_another_process_holds_is_a_clear_error() {
@@ -34,6 +34,21 @@ async fn a_backup_made_by_hand_is_restored_by_hand() {
     let report = commands::check(&copy).unwrap();
     assert_eq!((report.keys, report.compacted), (1, restored.revision));
     assert!(report.to_string().contains("sound: 1 keys"), "{report}");
+}
+
+#[tokio::test]
+async fn what_is_stored_is_its_owners_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let (data, file) = (directory.path().join("data").join("store"), directory.path().join("backup"));
+    let store = open(&data);
+    store.put(Put::new("/registry/secrets/default/a", "secret")).await.unwrap();
+    commands::write_backup(store.backup(), &file).unwrap();
+    drop(store);
+    let inside = std::fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().path());
+    for path in inside.chain([data.clone(), file]) {
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{} is open to others: {mode:o}", path.display());
+    }
 }
 
 fn open(directory: &Path) -> Embedded {

@@ -162,8 +162,12 @@ pub fn restore(
 /// Reads everything in `files` and changes nothing. A store that is in use is refused.
 pub fn check(files: &Arc<dyn Files>) -> Result<CheckReport, OpenError> {
     let place = files.place();
-    let lock = files.lock().map_err(OpenError::io(&place, "locking the directory"))?;
-    let _lock = lock.ok_or_else(|| OpenError::InUse { place: place.clone() })?;
+    let _lock = match files.lock() {
+        // Whoever could be in the way cannot be writing here either.
+        Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => None,
+        Ok(None) => return Err(OpenError::InUse { place }),
+        lock => lock.map_err(OpenError::io(&place, "locking the directory"))?,
+    };
     let missing = || OpenError::Io {
         place: place.clone(),
         action: "finding a store".into(),

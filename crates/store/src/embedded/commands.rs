@@ -5,13 +5,14 @@ use super::backup::{
 };
 use super::clock::SystemClock;
 use super::config::Config;
-use super::files::{Files, RealFiles};
+use super::files::{Files, PRIVATE, RealFiles};
 use super::open_error::OpenError;
 use super::{Backup, Embedded};
 use crate::{Revision, StoreError};
 use std::{
     fmt, fs,
     io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -44,12 +45,14 @@ pub fn backup(directory: &Path, to: &Path) -> Result<BackupReport, CommandError>
     write_backup(store.backup(), to)
 }
 
-/// Writes a backup of a running store to the file `to`, which appears once it is whole and durable. Reads and
-/// writes the disk: call it where that holds nobody up.
+/// Writes a backup of a running store to the file `to`, which appears once it is whole and durable, and which
+/// only its owner may read. Reads and writes the disk: call it where that holds nobody up.
 pub fn write_backup(mut backup: Backup, to: &Path) -> Result<BackupReport, CommandError> {
     let failed = |action| move |source| CommandError::File { action, path: to.to_owned(), source };
     let unfinished = to.with_extension("unfinished");
-    let mut file = fs::File::create(&unfinished).map_err(failed("creating"))?;
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(PRIVATE);
+    let mut file = options.open(&unfinished).map_err(failed("creating"))?;
     let mut bytes = 0;
     while let Some(piece) = backup.next_piece()? {
         file.write_all(&piece).map_err(failed("writing"))?;

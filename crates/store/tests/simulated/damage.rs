@@ -57,6 +57,14 @@ fn a_sound_store_passes_the_check() {
 }
 
 #[test]
+fn a_store_on_a_read_only_disk_can_be_checked() {
+    let disk = filled();
+    disk.set_read_only(true);
+    let files: Arc<dyn Files> = Arc::new(disk.files());
+    assert_eq!(embedded::check(&files).unwrap().keys, 40);
+}
+
+#[test]
 fn a_changed_bit_anywhere_is_found() {
     let disk = filled();
     let mut logs = files(&disk, ".log");

@@ -6,6 +6,7 @@ mod real;
 #[cfg(feature = "testing")]
 mod simulated;
 
+pub(crate) use real::PRIVATE;
 pub use real::RealFiles;
 #[cfg(feature = "testing")]
 pub use simulated::{SimulatedDisk, SimulatedFiles};

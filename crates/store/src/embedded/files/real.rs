@@ -1,15 +1,17 @@
-//! Files in a directory of the machine.
+//! Files in a directory of the machine. They are their owner's alone: what is stored may be secret.
 
 use super::{File, Files, Lock};
 use std::{
     fs::{self, OpenOptions, TryLockError},
     io,
-    os::unix::fs::FileExt,
+    os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt},
     path::PathBuf,
     sync::Arc,
 };
 
 const LOCK: &str = "LOCK";
+/// Read and written by the owner, by nobody else.
+pub(crate) const PRIVATE: u32 = 0o600;
 
 /// A directory of the machine's file system.
 #[derive(Debug)]
@@ -28,7 +30,15 @@ impl RealFiles {
     /// The directory is made if it does not exist.
     pub fn new(directory: impl Into<PathBuf>) -> io::Result<Self> {
         let directory = directory.into();
-        fs::create_dir_all(&directory)?;
+        if let Some(parent) = directory.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        match fs::DirBuilder::new().mode(0o700).create(&directory) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                fs::read_dir(&directory)?;
+            }
+            made => made?,
+        }
         Ok(RealFiles { directory })
     }
 
@@ -52,7 +62,7 @@ impl Files for RealFiles {
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(true);
+        options.read(true).write(true).create(true).truncate(true).mode(PRIVATE);
         Ok(Arc::new(RealFile(options.open(self.directory.join(name))?)))
     }
 
@@ -74,7 +84,7 @@ impl Files for RealFiles {
 
     fn lock(&self) -> io::Result<Option<Box<dyn Lock>>> {
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
+        options.read(true).write(true).create(true).truncate(false).mode(PRIVATE);
         let file = options.open(self.directory.join(LOCK))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Box::new(RealLock { _file: file }))),
