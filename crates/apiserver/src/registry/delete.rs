@@ -93,7 +93,7 @@ impl Registry {
                     true => current.clone(),
                     false => self.remove_now(cx, name, current, &object).await?,
                 };
-                return Ok(match scope.strategy.returns_deleted() {
+                return Ok(match scope.resource.returns_deleted {
                     true => Deleted::Shown(gone),
                     false => Deleted::Gone(gone),
                 });

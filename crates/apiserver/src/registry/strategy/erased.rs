@@ -42,8 +42,6 @@ pub(in crate::registry) trait AnyStrategy: Send + Sync {
 
     fn check_delete(&self, object: &Value, cx: &Context<'_>) -> Result<(), ApiError>;
 
-    fn returns_deleted(&self) -> bool;
-
     fn after_delete<'a>(&'a self, object: &'a Value, cx: &'a Context<'a>) -> Option<BoxFuture<'a, ()>>;
 }
 
@@ -117,10 +115,6 @@ impl<S: Strategy> AnyStrategy for S {
 
     fn check_delete(&self, object: &Value, cx: &Context<'_>) -> Result<(), ApiError> {
         Strategy::check_delete(self, object, cx)
-    }
-
-    fn returns_deleted(&self) -> bool {
-        Strategy::returns_deleted(self)
     }
 
     fn after_delete<'a>(&'a self, object: &'a Value, cx: &'a Context<'a>) -> Option<BoxFuture<'a, ()>> {

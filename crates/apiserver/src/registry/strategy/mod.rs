@@ -158,11 +158,6 @@ pub trait Strategy: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Whether a delete answers with the object as it was, rather than with a Status.
-    fn returns_deleted(&self) -> bool {
-        false
-    }
-
     /// Lets go of what a deleted object held.
     fn after_delete<'a>(&'a self, object: &'a Value, cx: &'a Context<'a>) -> Option<BoxFuture<'a, ()>> {
         None

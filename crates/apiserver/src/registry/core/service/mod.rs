@@ -90,10 +90,6 @@ impl Strategy for Services {
         }
     }
 
-    fn returns_deleted(&self) -> bool {
-        true
-    }
-
     fn warnings(
         &self,
         new: &Judged<'_, Service>,
