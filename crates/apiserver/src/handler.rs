@@ -441,7 +441,7 @@ fn rendering(headers: &HeaderMap, query: &Query) -> Result<Rendering, ApiError> 
 
 /// What is left to say of an object that is gone.
 fn success(entry: &Entry, scope: &Scope<'_>) -> Value {
-    let object = entry.value(scope.of);
+    let object = entry.value(scope.hub.of);
     let details = crate::status::Details {
         name: object.meta().name().to_string(),
         group: scope.resource.group.to_string(),

@@ -2,14 +2,14 @@
 //!
 //! A connection arrives at [`serve`]: TLS, HTTP/1.1 or HTTP/2, its limits. Each request of it goes to [`handler`], which
 //! takes the path apart ([`request`]), knows who asks ([`authn`]), finds the resource in the catalogue and hands over to
-//! the [`registry`]: one road for every kind, with create, get, list, watch, update, patch and delete. A write passes
-//! [`admission`], is shaped and judged by its kind's strategy, encoded
+//! the [`registry`]: one road for every kind, with create, get, list, watch, update, patch and delete. A write is brought
+//! into the version that is kept ([`hub`]), passes [`admission`], is shaped and judged by its kind's strategy, encoded
 //! once and swapped into the store; the feed of the [`cache`] brings it back, and only then is it answered. Reads and
 //! watches stop at the cache. [`render`] gives objects the form that was asked for, [`answer`] makes the response,
 //! [`status`] the refusals. [`discovery`] tells what there is, [`openapi`] what it looks like, [`bootstrap`] makes what a
 //! new cluster has.
 //!
-//! Not here yet: authorization, most strategies (validation, allocation), conversion.
+//! Not here yet: authorization, most strategies (validation, allocation).
 
 pub mod admission;
 pub mod answer;
@@ -18,6 +18,7 @@ pub mod bootstrap;
 pub mod cache;
 pub mod discovery;
 pub mod handler;
+pub mod hub;
 pub mod openapi;
 pub mod registry;
 pub mod render;

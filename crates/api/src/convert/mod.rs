@@ -75,6 +75,11 @@ pub fn convert(mut object: Value, to: &Kind) -> Result<Value, ConvertError> {
     Ok(object)
 }
 
+/// Whether objects of one kind can be had as the other: they are versions of the same.
+pub fn is_convertible(from: &Kind, to: &Kind) -> bool {
+    between(from, to).is_some()
+}
+
 /// Whether `api_version` is the kind's, without making its text.
 fn is_api_version(api_version: &str, kind: &Kind) -> bool {
     crate::catalog::split_api_version(api_version) == (kind.group.as_str(), kind.version.as_str())

@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use coracle_api::catalog::{Compared, Page, Resource, Struct};
-use coracle_api::codec::{any, canonical, json};
+use coracle_api::codec::{any, json};
 use coracle_api::selector::{FieldSelector, LabelSelector, Lookup};
 use coracle_api::{Text, Value};
 use coracle_store::Revision;
+
+use crate::hub::Hub;
 
 /// A version of an object.
 #[derive(Debug)]
@@ -57,21 +59,14 @@ impl Entry {
         Entry::of(key, value, Entry::encode(value, of), revision, resource)
     }
 
-    /// A version that the store holds. Bytes in another form than ours (an adopted etcd) are brought into it.
-    pub fn stored(
-        key: &str,
-        bytes: &Bytes,
-        revision: Revision,
-        resource: &Resource,
-        of: Struct<'_>,
-    ) -> Result<Entry, BadEntry> {
+    /// A version that the store holds. Bytes in another form or version than ours (an adopted etcd) are brought into it.
+    pub fn stored(key: &str, bytes: &Bytes, revision: Revision, hub: &Hub) -> Result<Entry, BadEntry> {
         let bad = |reason: String| BadEntry { key: key.to_string(), reason };
-        let object = any::decode(bytes, of.page).map_err(|error| bad(error.to_string()))?;
-        let mut value = object.value;
-        canonical::canonicalize(&mut value, of.node());
-        let encoded = Entry::encode(&value, of);
+        let object = any::decode(bytes, hub.of.page).map_err(|error| bad(error.to_string()))?;
+        let value = hub.take_in(object.value).map_err(|error| bad(error.to_string()))?;
+        let encoded = Entry::encode(&value, hub.of);
         let bytes = if encoded == *bytes { bytes.clone() } else { encoded };
-        Ok(Entry::of(key, &value, bytes, revision, resource))
+        Ok(Entry::of(key, &value, bytes, revision, hub.resource))
     }
 
     pub(crate) fn of(

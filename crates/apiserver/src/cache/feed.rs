@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use coracle_api::Text;
-use coracle_api::catalog::BUILTIN;
 use coracle_store::{
     EventKind, KeyRange, KeyValue, RangeRequest, Revision, Store, StoreError, WatchItem, WatchRequest,
 };
@@ -17,6 +16,7 @@ use tracing::{error, warn};
 
 use super::promises::Promises;
 use super::{Applied, BadEntry, Bell, Cache, Entry};
+use crate::hub::Hub;
 
 /// Where objects are in the store.
 const ROOT: &str = "/registry/";
@@ -50,7 +50,7 @@ impl Caches {
         let mut by_prefix: BTreeMap<Text, Arc<Cache>> = BTreeMap::new();
         for resource in crate::registry::served() {
             if let Some(storage) = &resource.storage {
-                by_prefix.insert(storage.prefix.clone(), Arc::new(Cache::new(&BUILTIN, resource)));
+                by_prefix.insert(storage.prefix.clone(), Arc::new(Cache::new(Hub::of(resource))));
             }
         }
         Caches { by_prefix, applied: watch::Sender::new(Revision::ZERO), promises: Promises::default() }
@@ -89,9 +89,9 @@ impl Caches {
         let mut contents: BTreeMap<&str, OrdMap<Text, Arc<Entry>>> = BTreeMap::new();
         for kv in &kvs {
             let Some((cache, key)) = self.place(&kv.key) else { continue };
-            match Entry::stored(key, &kv.value, kv.mod_revision, cache.resource, cache.root()) {
+            match Entry::stored(key, &kv.value, kv.mod_revision, &cache.hub) {
                 Ok(entry) => {
-                    let prefix = cache.resource.storage.as_ref().expect("kept").prefix.as_str();
+                    let prefix = cache.hub.resource.storage.as_ref().expect("kept").prefix.as_str();
                     contents.entry(prefix).or_default().insert(Text::new(key), Arc::new(entry));
                 }
                 Err(bad) => error!(%bad, "a stored object cannot be read and is left out"),
@@ -189,7 +189,7 @@ impl Caches {
     fn entry(&self, cache: &Cache, key: &str, kv: &KeyValue) -> Result<Entry, BadEntry> {
         match self.promises.find(&kv.key, &kv.value) {
             Some(promised) => Ok(promised.at(kv.mod_revision)),
-            None => Entry::stored(key, &kv.value, kv.mod_revision, cache.resource, cache.root()),
+            None => Entry::stored(key, &kv.value, kv.mod_revision, &cache.hub),
         }
     }
 

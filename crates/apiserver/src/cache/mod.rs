@@ -20,17 +20,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use coracle_api::Text;
-use coracle_api::catalog::{Page, Resource, Struct};
 use coracle_api::selector::FieldSelector;
 use coracle_store::Revision;
 use history::History;
 use imbl::OrdMap;
 use lanes::Lanes;
 
+use crate::hub::Hub;
+
 /// The objects of one resource.
 pub struct Cache {
-    page: &'static Page,
-    pub resource: &'static Resource,
+    pub hub: Hub,
     snapshot: ArcSwap<Snapshot>,
     past: Mutex<Past>,
     bell: Arc<Bell>,
@@ -65,12 +65,12 @@ pub struct Snapshot {
 }
 
 impl Cache {
-    fn new(page: &'static Page, resource: &'static Resource) -> Cache {
+    fn new(hub: Hub) -> Cache {
+        let resource = hub.resource;
         let is_pods = resource.group.is_empty() && resource.plural == "pods";
         let node_field = resource.selectable.iter().position(|field| field.name == NODE_NAME);
         Cache {
-            page,
-            resource,
+            hub,
             snapshot: ArcSwap::default(),
             past: Mutex::new(Past { history: History::new(Revision::ZERO), lanes: Lanes::default() }),
             bell: Arc::default(),
@@ -85,19 +85,13 @@ impl Cache {
             return Interest::Node(Text::new(node));
         }
         match (fields.exact_value("metadata.name"), namespace) {
-            (Some(name), "") if !self.resource.namespaced => Interest::Object(Text::new(name)),
+            (Some(name), "") if !self.hub.resource.namespaced => Interest::Object(Text::new(name)),
             (Some(name), namespace) if !namespace.is_empty() => {
                 Interest::Object(Text::new(format!("{namespace}/{name}")))
             }
             (_, "") => Interest::Everything,
             (_, namespace) => Interest::Namespace(Text::new(namespace)),
         }
-    }
-
-    /// The type of its objects.
-    pub fn root(&self) -> Struct<'static> {
-        let kind = self.page.kind(&self.resource.group, &self.resource.version, &self.resource.kind);
-        self.page.root(kind.expect("the kind of a resource is in the catalogue"))
     }
 
     pub fn snapshot(&self) -> Arc<Snapshot> {

@@ -34,7 +34,7 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
         let (mut object, mut warnings) = body.object(scope, options.field_validation)?;
-        self.settle(scope, &mut object);
+        self.settle(scope, &mut object)?;
         meta::settle_namespace(&mut object, scope)?;
         warnings.extend(meta::merge_owners(&mut object));
         self.insert(scope, object, options, warnings.clone()).await.map_err(|refused| refused.after(warnings))
@@ -118,6 +118,7 @@ impl Registry {
                     "resourceVersion should not be set on objects to be created",
                 ));
             }
+            self.complete(scope, &mut object);
             Ok((self.write_new(scope, &object, attributes.dry_run).await?, warnings))
         }
         .await;
@@ -160,7 +161,7 @@ impl Registry {
             return error;
         }
         let found = self.cache(scope).ok().and_then(|cache| cache.get(&scope.key(name)));
-        let going = found.is_some_and(|entry| entry.value(scope.of).meta().is_being_deleted());
+        let going = found.is_some_and(|entry| entry.value(scope.hub.of).meta().is_being_deleted());
         ApiError::already_exists(scope.resource, name, going)
     }
 }
@@ -174,7 +175,7 @@ fn shape_and_judge(object: &mut Value, cx: &Context<'_>) -> Result<Vec<String>, 
         fields.remove("status");
     }
     scope.strategy.prepare_create(object, cx);
-    canonical::canonicalize(object, scope.of.node());
+    canonical::canonicalize(object, scope.hub.of.node());
     let mut errors = Vec::new();
     let warnings = scope.strategy.judge(object, None, cx, &mut errors)?;
     // The kind's own words about a name are better than those that fit every kind.
@@ -182,7 +183,7 @@ fn shape_and_judge(object: &mut Value, cx: &Context<'_>) -> Result<Vec<String>, 
         meta::judge_new(object, scope, &mut errors);
     }
     if !errors.is_empty() {
-        return Err(ApiError::invalid(scope.kind, object.meta().name(), &FieldErrors(errors)));
+        return Err(ApiError::invalid(scope.hub.kind, object.meta().name(), &FieldErrors(errors)));
     }
     scope.strategy.canonicalize(object);
     Ok(warnings)

@@ -5,6 +5,7 @@ use coracle_api::Value;
 use coracle_api::catalog::{BUILTIN, Kind};
 use coracle_api::codec::media_type::MediaType;
 use coracle_api::codec::{json, protobuf, yaml};
+use coracle_api::convert::{ConvertError, is_convertible};
 
 use super::Scope;
 use crate::ApiError;
@@ -161,6 +162,11 @@ fn judge_kind(
     let (_, version) = coracle_api::catalog::split_api_version(api_version);
     let known: Option<&Kind> = BUILTIN.kind_of(api_version, kind);
     let why = match known {
+        Some(other) if is_convertible(other, scope.kind) => {
+            return Err(ApiError::bad_request(format!(
+                "the API version in the data ({api_version}) does not match the expected API version ({wanted})"
+            )));
+        }
         Some(_) => {
             let package = if scope.kind.group.is_empty() { "core" } else { first_part(&scope.kind.group) };
             format!("converting ({version}.{kind}) to ({package}.{}): unknown conversion", scope.kind.name)
@@ -176,6 +182,11 @@ fn judge_kind(
         }
     };
     Err(cannot_be_handled(version, kind, scope, &why))
+}
+
+/// A body that cannot be brought into the version that is kept.
+pub(super) fn not_converted(scope: &Scope<'_>, error: &ConvertError) -> ApiError {
+    cannot_be_handled(&scope.kind.version, &scope.kind.name, scope, &error.to_string())
 }
 
 fn first_part(group: &str) -> &str {

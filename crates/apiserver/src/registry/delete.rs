@@ -73,7 +73,7 @@ impl Registry {
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
         let scope = cx.scope;
-        let object = current.value(scope.of);
+        let object = current.value(scope.hub.of);
         check_preconditions(scope, name, &object, options)?;
         let attributes = Attributes {
             registry: self,
@@ -232,7 +232,7 @@ fn check_preconditions(
             "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). {why}"
         );
         // A delete names the kind where other refusals name the resource.
-        Err(ApiError::conflict_of_kind(scope.kind, name, &why))
+        Err(ApiError::conflict_of_kind(scope.hub.kind, name, &why))
     };
     match (&options.uid, &options.version) {
         (Some(uid), _) if uid != metadata.uid() => {

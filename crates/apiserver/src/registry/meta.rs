@@ -87,8 +87,8 @@ impl Registry {
             object.meta_mut().set_name(&name);
         }
         if let Some(fields) = object.as_object_mut() {
-            fields.insert("apiVersion", scope.kind.api_version());
-            fields.insert("kind", scope.kind.name.clone());
+            fields.insert("apiVersion", scope.hub.kind.api_version());
+            fields.insert("kind", scope.hub.kind.name.clone());
         }
         let mut metadata = object.meta_mut();
         metadata.set_uid(&uid.to_string());

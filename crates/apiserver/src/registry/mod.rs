@@ -37,6 +37,7 @@ use crate::ApiError;
 use crate::admission::Admission;
 use crate::authn::Caller;
 use crate::cache::{Cache, Caches, Entry};
+use crate::hub::Hub;
 
 pub use self::core::service::NodePorts;
 pub use create::Written;
@@ -48,17 +49,9 @@ pub use read::{List, Wanted};
 pub use subresource::{Call, Content, Reply};
 pub use watch::WatchStream;
 
-/// Resources whose stored form is another version's, which needs conversion that does not exist yet.
-const NOT_CONVERTED: [(&str, &str, &str); 2] =
-    [("events.k8s.io", "v1", "events"), ("autoscaling", "v1", "horizontalpodautoscalers")];
-
 /// The built-in resources that this server serves.
 pub fn served() -> impl Iterator<Item = &'static Resource> {
-    BUILTIN.resources().iter().filter(|resource| {
-        !NOT_CONVERTED.iter().any(|(group, version, plural)| {
-            resource.group == *group && resource.version == *version && resource.plural == *plural
-        })
-    })
+    BUILTIN.resources().iter()
 }
 
 /// Objects of one resource, and the means to work on them.
@@ -79,8 +72,11 @@ pub struct Registry {
 #[derive(Clone, Copy)]
 pub struct Scope<'a> {
     pub resource: &'static Resource,
+    /// What bodies and answers are.
     pub kind: &'static Kind,
     pub of: Struct<'static>,
+    /// What everything in between works on.
+    pub hub: Hub,
     /// Of the path; empty for cluster-wide objects and lists over all namespaces.
     pub namespace: &'a str,
     pub caller: &'a Caller,
@@ -91,8 +87,9 @@ impl<'a> Scope<'a> {
     pub fn new(resource: &'static Resource, namespace: &'a str, caller: &'a Caller) -> Scope<'a> {
         let kind = BUILTIN.kind(&resource.group, &resource.version, &resource.kind);
         let kind = kind.expect("the kind of a resource is in the catalogue");
-        let strategy = strategy::of(resource);
-        Scope { resource, kind, of: BUILTIN.root(kind), namespace, caller, strategy }
+        let hub = Hub::of(resource);
+        let strategy = strategy::of(hub.resource);
+        Scope { resource, kind, of: BUILTIN.root(kind), hub, namespace, caller, strategy }
     }
 
     /// The same, for bodies and answers of the kind of a subresource.
@@ -123,8 +120,8 @@ impl<'a> Scope<'a> {
 
     /// A version of an object that is about to be written.
     fn entry(&self, object: &Value) -> Entry {
-        let bytes = Entry::encode(object, self.of);
-        Entry::of(&self.key(object.meta().name()), object, bytes, Revision::ZERO, self.resource)
+        let bytes = Entry::encode(object, self.hub.of);
+        Entry::of(&self.key(object.meta().name()), object, bytes, Revision::ZERO, self.hub.resource)
     }
 }
 
@@ -141,7 +138,7 @@ impl Registry {
         cache.into_iter().flat_map(|cache| {
             let snapshot = cache.snapshot();
             let objects: Vec<Value> =
-                snapshot.entries.values().map(|entry| entry.value(cache.root())).collect();
+                snapshot.entries.values().map(|entry| entry.value(cache.hub.of)).collect();
             objects
         })
     }
@@ -150,14 +147,28 @@ impl Registry {
     /// `namespace/name`, or the name of a cluster-wide object.
     pub fn lookup(&self, resource: &'static Resource, key: &str) -> Option<Value> {
         let cache = self.caches.get(&resource.storage.as_ref()?.prefix)?;
-        Some(cache.get(key)?.value(cache.root()))
+        Some(cache.get(key)?.value(cache.hub.of))
     }
 
     /// Brings a decoded object into the one shape that all that follows works on: with the defaults of the version it
-    /// came in, and everything written that upstream always writes, so that owners own it.
-    fn settle(&self, scope: &Scope<'_>, object: &mut Value) {
+    /// came in, in the version that is kept, and everything written that upstream always writes, so that owners own it.
+    fn settle(&self, scope: &Scope<'_>, object: &mut Value) -> Result<(), ApiError> {
+        if let Some(fields) = object.as_object_mut() {
+            fields.insert("apiVersion", scope.kind.api_version());
+            fields.insert("kind", scope.kind.name.clone());
+        }
         defaults::apply(object, scope.kind, (self.now)());
-        canonical::canonicalize(object, scope.of.node());
+        *object = scope.hub.take_in(object.take()).map_err(|error| decode::not_converted(scope, &error))?;
+        Ok(())
+    }
+
+    /// Gives an object that is about to be kept the defaults of the version it is kept in: whoever reads it there
+    /// finds them.
+    fn complete(&self, scope: &Scope<'_>, object: &mut Value) {
+        if !scope.hub.keeps(scope.kind) {
+            defaults::apply(object, scope.hub.kind, (self.now)());
+            canonical::canonicalize(object, scope.hub.of.node());
+        }
     }
 
     fn cache(&self, scope: &Scope<'_>) -> Result<&Arc<Cache>, ApiError> {

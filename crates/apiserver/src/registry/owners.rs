@@ -1,7 +1,11 @@
 //! Who owns which fields: `managedFields` on every write, and server-side apply.
 
-use coracle_api::apply::{ApplyError, Element, Filter, Step, Tracker, Type, only_version, rules};
+use std::borrow::Cow;
+
+use coracle_api::apply::{ApplyError, Conversion, Element, Filter, Step, Tracker, Type, rules};
+use coracle_api::catalog::{BUILTIN, Resource, api_version};
 use coracle_api::codec::{json, yaml};
+use coracle_api::convert::{ConvertError, convert};
 use coracle_api::time::Timestamp;
 use coracle_api::{Text, Value};
 use http::StatusCode;
@@ -15,20 +19,19 @@ use crate::status::{Cause, Details};
 /// Runs `work` with the tracker of a request to one part of a resource's objects.
 fn with_tracker<T>(scope: &Scope<'_>, part: Part, work: impl FnOnce(&Tracker<'_>) -> T) -> T {
     let api_version = scope.kind.api_version();
-    let status = Element::Field(Text::const_new("status"));
-    let filters = match part {
+    let field = |name: &Text| vec![Step::Element(Element::Field(name.clone()))];
+    let kept: Vec<_> = match part {
         Part::Main if scope.has_status() => {
             let everything_else = scope.of.iter().filter(|field| field.name() != "status");
-            let kept =
-                everything_else.map(|field| vec![Step::Element(Element::Field(field.field.name.clone()))]);
-            vec![(api_version.clone(), Filter::Only(kept.collect()))]
+            everything_else.map(|of| field(&of.field.name)).collect()
         }
-        Part::Status => {
-            let metadata = Element::Field(Text::const_new("metadata"));
-            let kept = vec![vec![Step::Element(status)], vec![Step::Element(metadata)]];
-            vec![(api_version.clone(), Filter::Only(kept))]
-        }
+        Part::Status => ["metadata", "status"].map(|name| field(&Text::const_new(name))).into(),
         _ => Vec::new(),
+    };
+    // The same in every version in which somebody may own fields.
+    let filters: Vec<_> = match kept.is_empty() {
+        true => Vec::new(),
+        false => versions(scope).map(|version| (version, Filter::Only(kept.clone()))).collect(),
     };
     let tracker = Tracker {
         api_version: &api_version,
@@ -36,9 +39,27 @@ fn with_tracker<T>(scope: &Scope<'_>, part: Part, work: impl FnOnce(&Tracker<'_>
         subresource: part.name(),
         of: Type::catalogue(scope.of.node()),
         filters: &filters,
-        convert: &only_version,
+        convert: &|object: &Value, version: &str| in_version(scope, object, version),
     };
     work(&tracker)
+}
+
+/// The versions that show what this resource keeps.
+fn versions(scope: &Scope<'_>) -> impl Iterator<Item = Text> {
+    let prefix = |resource: &Resource| resource.storage.as_ref().map(|storage| storage.prefix.clone());
+    let own = prefix(scope.resource);
+    let all = BUILTIN.resources().iter().filter(move |other| prefix(other) == own);
+    all.map(|resource| api_version(&resource.group, &resource.version))
+}
+
+/// The object as somebody who owns fields of it in another version sees it.
+fn in_version(scope: &Scope<'_>, object: &Value, version: &str) -> Conversion<'static> {
+    let Some(kind) = BUILTIN.kind_of(version, &scope.kind.name) else { return Conversion::NoSuchVersion };
+    match convert(object.clone(), kind) {
+        Ok(converted) => Conversion::Done(converted, Type::catalogue(BUILTIN.root(kind).node())),
+        Err(ConvertError::NotConvertible { .. }) => Conversion::NoSuchVersion,
+        Err(error) => Conversion::Failed(error.to_string()),
+    }
 }
 
 /// The new object with its owners after a create, update or patch.
@@ -51,7 +72,22 @@ pub(super) fn tracked(
     now: Timestamp,
 ) -> Value {
     let manager = rules::manager_or_user_agent(&options.field_manager, &scope.caller.user_agent);
-    with_tracker(scope, part, |tracker| tracker.update_or_forget(live, new, &manager, now))
+    let track =
+        |live, new| with_tracker(scope, part, |tracker| tracker.update_or_forget(live, new, &manager, now));
+    if scope.hub.keeps(scope.kind) {
+        return track(live, new);
+    }
+    // Fields are owned by their names in the version that was written.
+    let live = live.map(|live| scope.hub.show(Cow::Borrowed(live), scope.kind));
+    let shown = scope.hub.show(Cow::Borrowed(&new), scope.kind).into_owned();
+    let mut tracked = track(live.as_deref(), shown);
+    let entries = tracked.meta_mut().members().remove("managedFields");
+    let mut new = new;
+    match entries {
+        Some(entries) => new.meta_mut().members().insert("managedFields", entries),
+        None => new.meta_mut().members().remove("managedFields"),
+    };
+    new
 }
 
 impl Registry {
@@ -70,11 +106,12 @@ impl Registry {
         let now = (self.now)();
         let force = options.force.unwrap_or_default();
         let put = |live: Option<&Value>| {
+            let live = live.map(|live| scope.hub.show(Cow::Borrowed(live), scope.kind));
             let applied = with_tracker(scope, part, |tracker| {
-                tracker.apply(live, &config, &options.field_manager, force, now)
+                tracker.apply(live.as_deref(), &config, &options.field_manager, force, now)
             });
             let mut object = typed(&applied.map_err(refused)?, scope)?;
-            self.settle(scope, &mut object);
+            self.settle(scope, &mut object)?;
             meta::settle_namespace(&mut object, scope)?;
             meta::check_name(&object, name)?;
             Ok::<_, ApiError>(object)

@@ -1,5 +1,7 @@
 //! Patch: the current object with a client's change put into it, then the road of an update.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use coracle_api::catalog::Struct;
 use coracle_api::codec::json;
@@ -36,10 +38,11 @@ impl Registry {
         let mut written = self
             .change(scope, name, part, options, |old| {
                 let validation = options.field_validation;
+                let shown = scope.hub.show(Cow::Borrowed(old), scope.kind);
                 let (mut new, noticed) =
-                    instructions.put_into(old, body, scope.of, &complaints, validation)?;
+                    instructions.put_into(&shown, body, scope.of, &complaints, validation)?;
                 warnings = noticed;
-                self.settle(scope, &mut new);
+                self.settle(scope, &mut new)?;
                 meta::settle_namespace(&mut new, scope)?;
                 meta::check_name(&new, name)?;
                 warnings.extend(meta::merge_owners(&mut new));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coracle_api::Text;
+use coracle_api::convert::field_label;
 use coracle_api::selector::FieldSelector;
 use coracle_store::{KeyRange, RangeRequest, Revision, StoreError};
 use imbl::OrdMap;
@@ -94,7 +95,7 @@ impl Registry {
             snapshot.entries.range(Text::from(from)..).take_while(|(key, _)| key.starts_with(&prefix));
         let mut more = false;
         for (_, entry) in left.by_ref() {
-            if !entry.matches(&options.labels, &fields, scope.resource) {
+            if !entry.matches(&options.labels, &fields, scope.hub.resource) {
                 continue;
             }
             if options.limit > 0 && entries.len() == options.limit {
@@ -176,7 +177,7 @@ impl Registry {
         let mut entries = OrdMap::new();
         for kv in &answer.kvs {
             let key = String::from_utf8_lossy(&kv.key[root..]);
-            let entry = Entry::stored(&key, &kv.value, kv.mod_revision, scope.resource, scope.of);
+            let entry = Entry::stored(&key, &kv.value, kv.mod_revision, &scope.hub);
             let entry = entry.map_err(|bad| ApiError::internal(bad.to_string()))?;
             entries.insert(entry.key.clone(), Arc::new(entry));
         }
@@ -199,22 +200,13 @@ fn expired_page(error: ApiError, page: &Continuation) -> ApiError {
     expired
 }
 
-/// A field selector over the fields that the resource has.
+/// A field selector over the fields that the resource has, by their names in what is kept.
 pub(super) fn field_selector(scope: &Scope<'_>, text: &str) -> Result<FieldSelector, ApiError> {
     let selector = text.parse::<FieldSelector>().map_err(|error| ApiError::bad_request(error.to_string()))?;
-    let selectable = &scope.resource.selectable;
     selector
-        .transform(|field, value| {
-            if selectable.iter().any(|known| known.name == field) {
-                return Ok((Text::new(field), Text::new(value)));
-            }
-            let names = ["metadata.name", "metadata.namespace"];
-            let common = selectable.iter().all(|known| names.contains(&known.name.as_str()));
-            Err(if common {
-                format!("\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
-            } else {
-                format!("field label not supported: {field}")
-            })
+        .transform(|field, value| match field_label(scope.resource, field) {
+            Ok(field) => Ok((Text::new(field), Text::new(value))),
+            Err(unknown) => Err(unknown.to_string()),
         })
         .map_err(ApiError::bad_request)
 }

@@ -36,7 +36,7 @@ impl Registry {
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
         let (mut object, mut warnings) = body.object(scope, options.field_validation)?;
-        self.settle(scope, &mut object);
+        self.settle(scope, &mut object)?;
         meta::check_name(&object, name)?;
         meta::settle_namespace(&mut object, scope)?;
         warnings.extend(meta::merge_owners(&mut object));
@@ -87,7 +87,7 @@ impl Registry {
         let cx = Context { registry: self, scope, part, dry_run: options.dry_run, now: (self.now)() };
         loop {
             let current = self.get(scope, name)?;
-            let old = current.value(scope.of);
+            let old = current.value(scope.hub.of);
             let mut new = make(&old)?;
             let mut settle = None;
             let result = self.try_change(&cx, name, &current, &old, &mut new, &mut settle).await;
@@ -126,6 +126,7 @@ impl Registry {
         }
         let warnings = shape_and_judge(new, old, cx)?;
         self.admission.validate(Some(new), &attributes).await?;
+        self.complete(scope, new);
         let entry = Arc::new(scope.entry(new));
         let done = |entry| Ok(Attempt::Done(Written { entry, warnings, created: false }));
         // Nothing changed, so nothing is written and the version stays.
@@ -157,7 +158,7 @@ impl Registry {
     ) -> Result<Arc<Entry>, ApiError> {
         loop {
             let current = self.get(scope, name)?;
-            let mut new = make(&current.value(scope.of))?;
+            let mut new = make(&current.value(scope.hub.of))?;
             new.meta_mut().members().remove("resourceVersion");
             let entry = Arc::new(scope.entry(&new));
             if dry_run || entry.bytes() == current.bytes() {
@@ -269,7 +270,7 @@ fn shape_and_judge(new: &mut Value, old: &Value, cx: &Context<'_>) -> Result<Vec
     let (scope, part) = (cx.scope, cx.part);
     carry_over(scope, part, old, new)?;
     scope.strategy.prepare_update(new, old, cx);
-    canonical::canonicalize(new, scope.of.node());
+    canonical::canonicalize(new, scope.hub.of.node());
     if scope.resource.has_generation && scope.strategy.counts_generation(new, old, part) {
         new.meta_mut().set_generation(old.meta().generation() + 1);
     }
@@ -277,7 +278,7 @@ fn shape_and_judge(new: &mut Value, old: &Value, cx: &Context<'_>) -> Result<Vec
     meta::judge_change(new, old, scope, &mut errors);
     let warnings = scope.strategy.judge(new, Some(old), cx, &mut errors)?;
     if !errors.is_empty() {
-        return Err(ApiError::invalid(scope.kind, new.meta().name(), &FieldErrors(errors)));
+        return Err(ApiError::invalid(scope.hub.kind, new.meta().name(), &FieldErrors(errors)));
     }
     new.meta_mut().members().remove("resourceVersion");
     scope.strategy.canonicalize(new);
@@ -303,8 +304,8 @@ fn carry_over(scope: &Scope<'_>, part: Part, old: &Value, wanted: &mut Value) ->
         }
         _ => {}
     }
-    new.insert("apiVersion", scope.kind.api_version());
-    new.insert("kind", scope.kind.name.clone());
+    new.insert("apiVersion", scope.hub.kind.api_version());
+    new.insert("kind", scope.hub.kind.name.clone());
     let metadata = new.object_mut("metadata");
     let empty = Map::new();
     let old_metadata = before.get("metadata").and_then(Value::as_object).unwrap_or(&empty);

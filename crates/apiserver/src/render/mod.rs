@@ -21,6 +21,7 @@ use coracle_api::codec::{json, protobuf, yaml};
 use coracle_api::time::Timestamp;
 
 use crate::ApiError;
+use crate::hub::Hub;
 use crate::registry::{List, Scope};
 use crate::request::Query;
 pub use events::EventWriter;
@@ -32,13 +33,15 @@ use table::Table;
 #[derive(Clone, Copy)]
 struct Objects {
     resource: &'static Resource,
+    /// What clients see.
     kind: &'static Kind,
     of: Struct<'static>,
+    hub: Hub,
 }
 
 impl Objects {
     fn of(scope: &Scope<'_>) -> Objects {
-        Objects { resource: scope.resource, kind: scope.kind, of: scope.of }
+        Objects { resource: scope.resource, kind: scope.kind, of: scope.of, hub: scope.hub }
     }
 }
 

@@ -25,10 +25,11 @@ impl<'a> Shown<'a> {
     /// Appends the whole object.
     pub(super) fn write(self, objects: &Objects, out: &mut Vec<u8>) {
         match self {
-            Shown::Entry(entry) => {
+            Shown::Entry(entry) if objects.hub.keeps(objects.kind) => {
                 out.reserve(entry.bytes().len() + ROOM);
                 entry.write(out);
             }
+            Shown::Entry(_) => json::write_typed(&self.tree(objects), objects.of.node(), out),
             Shown::Tree(tree) => json::write_typed(tree, self.of(objects).node(), out),
         }
     }
@@ -44,10 +45,18 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// The object as a tree.
+    /// The object as a tree, in the version that clients see.
     pub(super) fn tree(self, objects: &Objects) -> Cow<'a, Value> {
         match self {
-            Shown::Entry(entry) => Cow::Owned(entry.value(objects.of)),
+            Shown::Entry(_) => objects.hub.show(self.kept(objects), objects.kind),
+            Shown::Tree(tree) => Cow::Borrowed(tree),
+        }
+    }
+
+    /// The object as a tree, in the version that is kept.
+    pub(super) fn kept(self, objects: &Objects) -> Cow<'a, Value> {
+        match self {
+            Shown::Entry(entry) => Cow::Owned(entry.value(objects.hub.of)),
             Shown::Tree(tree) => Cow::Borrowed(tree),
         }
     }

@@ -15,7 +15,7 @@ fn noon() -> Timestamp {
 fn objects(group: &str, version: &str, plural: &str) -> Objects {
     let resource = BUILTIN.resource(group, version, plural).unwrap();
     let kind = BUILTIN.kind(group, version, &resource.kind).unwrap();
-    Objects { resource, kind, of: BUILTIN.root(kind) }
+    Objects { resource, kind, of: BUILTIN.root(kind), hub: Hub::of(resource) }
 }
 
 fn config_map(name: &str, revision: u64) -> Entry {
@@ -25,7 +25,7 @@ fn config_map(name: &str, revision: u64) -> Entry {
     );
     let of = objects("", "v1", "configmaps");
     let key = format!("n/{name}");
-    Entry::stored(&key, &Bytes::from(text), Revision::new(revision), of.resource, of.of).unwrap()
+    Entry::stored(&key, &Bytes::from(text), Revision::new(revision), &of.hub).unwrap()
 }
 
 fn list() -> List {
@@ -272,4 +272,34 @@ fn there_is_no_watch_in_yaml() {
                 .to_string()
         )
     );
+}
+
+#[test]
+fn an_object_that_is_kept_in_another_version_is_shown_in_the_one_that_was_asked_for() {
+    let kept = r#"{"kind":"Event","apiVersion":"v1","metadata":{"name":"e","namespace":"n","uid":"u"},
+        "involvedObject":{"kind":"Pod","name":"p"},"message":"m","source":{},"firstTimestamp":null,
+        "lastTimestamp":null,"eventTime":null,"reportingComponent":"","reportingInstance":""}"#;
+    let objects = objects("events.k8s.io", "v1", "events");
+    let entry = Entry::stored("n/e", &Bytes::from(kept), Revision::new(7), &objects.hub).unwrap();
+    let shown = r#""metadata":{"name":"e","namespace":"n","uid":"u","resourceVersion":"7"},"eventTime":null,"regarding":{"kind":"Pod","name":"p"},"note":"m","deprecatedSource":{},"deprecatedFirstTimestamp":null,"deprecatedLastTimestamp":null}"#;
+    let kind = r#""kind":"Event","apiVersion":"events.k8s.io/v1","#;
+    let json = rendering("application/json", "");
+    let one = json.object_of((&entry).into(), &objects, noon()).unwrap();
+    assert_eq!(text(one), format!("{{{kind}{shown}\n"));
+    let list = List {
+        revision: Revision::new(9),
+        entries: vec![entry.at(Revision::new(7)).into()],
+        continue_token: String::new(),
+        remaining: None,
+    };
+    let many = text(json.list_of(&list, &objects, noon()).unwrap());
+    let head =
+        r#"{"kind":"EventList","apiVersion":"events.k8s.io/v1","metadata":{"resourceVersion":"9"},"items":["#;
+    assert_eq!(many, format!("{head}{{{shown}]}}\n"));
+    let mut out = Vec::new();
+    events("", "", "events.k8s.io", "events").write("ADDED", &entry, &mut out);
+    let line = format!("{{\"type\":\"ADDED\",\"object\":{{{kind}{shown}}}\n");
+    assert_eq!(text(out), line);
+    let table = rendering(TABLE, "includeObject=None").object_of((&entry).into(), &objects, noon()).unwrap();
+    assert!(text(table).contains("\"pod/p\""), "rows are those of the kept kind");
 }

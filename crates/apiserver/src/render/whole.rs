@@ -28,7 +28,7 @@ pub(super) fn write_list(list: &List, objects: &Objects, out: &mut Vec<u8>) {
             out.push(b',');
         }
         let start = out.len();
-        entry.write(out);
+        Shown::Entry(entry).write(objects, out);
         // The list says what its items are.
         if out[start + 1..].starts_with(own.as_bytes()) {
             out.drain(start + 1..start + 1 + own.len());

@@ -160,7 +160,7 @@ impl<'a> Table<'a> {
         shown: Shown<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), ApiError> {
-        let mut tree = shown.tree(self.objects).into_owned();
+        let mut tree = shown.kept(self.objects).into_owned();
         let row = match printer {
             Some(printer) => {
                 strip(&mut tree);

@@ -1,0 +1,76 @@
+//! The one shape that everything between a body and its answer works on: the version that is kept.
+//!
+//! Most resources are kept in the version they are served in. Where they are not, and where several resources show the
+//! same stored objects, bodies are converted to the hub when they are read, and answers from it when they are written.
+
+use std::borrow::Cow;
+
+use coracle_api::Value;
+use coracle_api::catalog::{BUILTIN, Kind, Resource, Struct};
+use coracle_api::codec::canonical;
+use coracle_api::convert::{ConvertError, convert};
+
+/// How objects of a resource are kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Hub {
+    /// The resource that shows them as they are kept, if one does: its selectable fields are those that are compared.
+    pub resource: &'static Resource,
+    pub kind: &'static Kind,
+    pub of: Struct<'static>,
+}
+
+impl Hub {
+    pub fn of(resource: &'static Resource) -> Hub {
+        let (group, version) = match &resource.storage {
+            Some(storage) => (&storage.group, &storage.version),
+            None => (&resource.group, &resource.version),
+        };
+        let kind = BUILTIN.kind(group, version, &resource.kind);
+        let kind = kind.expect("the kind that a resource is kept as is in the catalogue");
+        let resource = BUILTIN.resource(group, version, &resource.plural).unwrap_or(resource);
+        Hub { resource, kind, of: BUILTIN.root(kind) }
+    }
+
+    /// Whether objects of this kind are kept as they are.
+    pub fn keeps(&self, kind: &Kind) -> bool {
+        self.kind.version == kind.version && self.kind.group == kind.group
+    }
+
+    /// Brings an object into the shape that is kept.
+    pub fn take_in(&self, object: Value) -> Result<Value, ConvertError> {
+        let mut object = convert(object, self.kind)?;
+        canonical::canonicalize(&mut object, self.of.node());
+        Ok(object)
+    }
+
+    /// An object that is kept, as `kind` shows it.
+    pub fn show<'v>(&self, object: Cow<'v, Value>, kind: &Kind) -> Cow<'v, Value> {
+        if self.keeps(kind) {
+            return object;
+        }
+        let shown = convert(object.into_owned(), kind);
+        Cow::Owned(shown.expect("what is kept can be shown in every version that is served"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_resource_has_a_hub_and_those_that_share_storage_share_it() {
+        for resource in BUILTIN.resources() {
+            Hub::of(resource);
+        }
+        let hub = |group, version, plural| Hub::of(BUILTIN.resource(group, version, plural).unwrap());
+        let events = hub("events.k8s.io", "v1", "events");
+        assert!(std::ptr::eq(events.resource, hub("", "v1", "events").resource));
+        assert_eq!(events.kind.api_version(), "v1");
+        assert_eq!(hub("autoscaling", "v1", "horizontalpodautoscalers").kind.version, "v2");
+        let definitions = hub("apiextensions.k8s.io", "v1", "customresourcedefinitions");
+        assert_eq!(
+            (definitions.kind.version.as_str(), definitions.resource.version.as_str()),
+            ("v1beta1", "v1")
+        );
+    }
+}
