@@ -16,6 +16,7 @@ mod owners;
 mod part;
 mod patch;
 mod read;
+mod scale;
 mod scheduling;
 pub mod strategy;
 mod subresource;

@@ -129,7 +129,7 @@ fn typed(object: &Value, scope: &Scope<'_>) -> Result<Value, ApiError> {
     decoded.map(|decoded| decoded.value).map_err(|error| ApiError::bad_request(error.to_string()))
 }
 
-fn refused(error: ApplyError) -> ApiError {
+pub(super) fn refused(error: ApplyError) -> ApiError {
     match error {
         ApplyError::Conflicts(conflicts) => {
             let causes = conflicts.0.iter().map(|conflict| Cause {

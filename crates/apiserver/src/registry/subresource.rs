@@ -11,7 +11,7 @@ use coracle_api::{Map, Value};
 use http::StatusCode;
 
 use super::core::pod;
-use super::{Body, Registry, Scope, patch};
+use super::{Body, Registry, Scope, patch, scale};
 use crate::ApiError;
 use crate::request::WriteOptions;
 
@@ -51,6 +51,7 @@ impl Call<'_> {
             ("", "pods", "binding", "create") | ("", "bindings", "", "create") => {
                 pod::binding::create(self).await
             }
+            (_, _, "scale", "get" | "update" | "patch") => scale::serve(self).await,
             _ => Err(ApiError::no_such_resource()),
         }
     }
