@@ -27,6 +27,7 @@ pub fn answer(
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if let Some(document) = aggregated::document(path)
         && let Ok(accepted) = media_type::negotiate(accept, Endpoint::AggregatedDiscovery)
+        && accepted.transform.is_some()
     {
         let pretty = accepted.pretty || form.is_ok_and(|form| form.pretty);
         let form = Form { media_type: accepted.media_type, pretty };

@@ -69,7 +69,14 @@ fn resources(group: &str, version: &str) -> Option<Value> {
         ("groupVersion", Value::String(catalog::api_version(group, version))),
         ("resources", Value::Array(list)),
     ];
-    Some(object("APIResourceList", "v1", fields))
+    let mut document = object("APIResourceList", "v1", fields);
+    // The documents of the oldest group are older than their own version.
+    if group.is_empty()
+        && let Some(map) = document.as_object_mut()
+    {
+        map.remove("apiVersion");
+    }
+    Some(document)
 }
 
 fn resource_entry(resource: &Resource) -> Value {

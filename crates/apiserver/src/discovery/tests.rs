@@ -42,6 +42,9 @@ fn everything_comes_at_once_for_whoever_asks_for_it_by_name() {
     let plain = ask("/apis", &[(header::ACCEPT, &format!("{old},application/json"))]);
     assert_eq!(header_of(&plain, header::CONTENT_TYPE), "application/json");
     assert!(body(plain).starts_with(br#"{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":""#));
+    for accept in [&[][..], &[(header::ACCEPT, "*/*")]] {
+        assert_eq!(header_of(&ask("/apis", accept), header::CONTENT_TYPE), "application/json", "{accept:?}");
+    }
     let one = ask("/apis/apps", &[(header::ACCEPT, &kubectl)]);
     assert_eq!(header_of(&one, header::CONTENT_TYPE), "application/json");
 }
@@ -65,6 +68,16 @@ fn it_is_the_same_document_in_protobuf() {
     let decoded = protobuf::decode(&body(answer), &coracle_api::catalog::BUILTIN).unwrap();
     let plain = json::parse(&body(ask("/apis", &[(header::ACCEPT, EVERYTHING)]))).unwrap();
     assert!(json::to_string(&decoded) == json::to_string(&plain), "protobuf says something else than JSON");
+}
+
+#[test]
+fn every_plain_document_has_a_protobuf_form() {
+    for path in ["/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1"] {
+        let form = Form { media_type: MediaType::Protobuf, pretty: false };
+        let answer = answer(path, &HeaderMap::new(), "127.0.0.1:6443", Ok(form)).unwrap().unwrap();
+        assert_eq!(header_of(&answer, header::CONTENT_TYPE), MediaType::Protobuf.as_str(), "{path}");
+        assert!(body(answer).starts_with(protobuf::MAGIC), "{path}");
+    }
 }
 
 /// Groups in order, with versions in order, with all there is to each resource.

@@ -1,9 +1,9 @@
 //! The form of an answer: which media type, and whether people read it.
 
 use coracle_api::Value;
-use coracle_api::catalog::BUILTIN;
+use coracle_api::catalog::{BUILTIN, Struct};
 use coracle_api::codec::media_type::{self, Endpoint, MediaType};
-use coracle_api::codec::{any, json, yaml};
+use coracle_api::codec::{json, protobuf, yaml};
 
 use super::pretty;
 use crate::ApiError;
@@ -35,9 +35,9 @@ impl Form {
         match self.media_type {
             MediaType::Json => (MediaType::Json, self.finish(typed_json(document))),
             MediaType::Yaml => (MediaType::Yaml, yaml::print(document).into_bytes()),
-            MediaType::Protobuf => match any::encode(document, MediaType::Protobuf, &BUILTIN) {
-                Ok(encoded) => (MediaType::Protobuf, encoded),
-                Err(_) => (MediaType::Json, self.finish(typed_json(document))),
+            MediaType::Protobuf => match kind(document).map(|of| protobuf::encode(document, of)) {
+                Some(Ok(encoded)) => (MediaType::Protobuf, encoded),
+                _ => (MediaType::Json, self.finish(typed_json(document))),
             },
         }
     }
@@ -55,10 +55,16 @@ impl Form {
 /// A tree as compact JSON, the members of known kinds in upstream's order.
 pub fn typed_json(document: &Value) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
-    let kind = document.as_object().and_then(|map| BUILTIN.kind_of(map.str("apiVersion")?, map.str("kind")?));
-    match kind {
-        Some(kind) => json::write_typed(document, BUILTIN.root(kind).node(), &mut out),
+    match kind(document) {
+        Some(of) => json::write_typed(document, of.node(), &mut out),
         None => json::write(document, &mut out),
     }
     out
+}
+
+/// The type of a document. The oldest ones do not say their version.
+fn kind(document: &Value) -> Option<Struct<'static>> {
+    let map = document.as_object()?;
+    let kind = BUILTIN.kind_of(map.str("apiVersion").unwrap_or("v1"), map.str("kind")?)?;
+    Some(BUILTIN.root(kind))
 }
