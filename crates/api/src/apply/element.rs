@@ -3,9 +3,8 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use super::go_print::{Float, Printed};
 use super::order;
-use crate::go_text::Quoted;
+use crate::go_text::{GoValue, Quoted};
 use crate::{Text, Value};
 
 /// A step from a value to one below it. The order of the variants is the order in which FieldsV1 lists them.
@@ -102,7 +101,6 @@ impl fmt::Display for Shown<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Value::Null => out.write_str("null"),
-            Value::Float(number) => write!(out, "{}", Float(*number)),
             Value::String(text) => write!(out, "{}", Quoted(text)),
             Value::Array(items) => {
                 out.write_str("[")?;
@@ -114,7 +112,7 @@ impl fmt::Display for Shown<'_> {
             Value::Object(map) => {
                 map.iter().try_for_each(|(name, value)| write!(out, "{name}={}", Shown(value)))
             }
-            other => write!(out, "{}", Printed(other)),
+            other => write!(out, "{}", GoValue(other)),
         }
     }
 }

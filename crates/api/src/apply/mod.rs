@@ -12,7 +12,6 @@ mod element;
 mod engine;
 pub mod fields_v1;
 mod filter;
-mod go_print;
 mod last_applied;
 mod order;
 mod owners;

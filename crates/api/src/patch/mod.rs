@@ -12,14 +12,12 @@
 //! Server-side apply is no patch in this sense: it merges configurations by ownership, not instructions.
 
 mod document;
-mod go_value;
 pub mod json;
 pub mod merge;
 mod precondition;
 pub mod strategic;
 
 pub use document::Decoded;
-pub use go_value::GoValue;
 pub use precondition::Precondition;
 
 use std::borrow::Cow;

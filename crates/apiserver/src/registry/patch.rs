@@ -7,7 +7,8 @@ use coracle_api::catalog::Struct;
 use coracle_api::codec::json;
 use coracle_api::codec::media_type::PatchType;
 use coracle_api::field_error::{FieldError, FieldErrors};
-use coracle_api::patch::{self, GoValue};
+use coracle_api::go_text::GoValue;
+use coracle_api::patch;
 use coracle_api::{Map, Path, Value};
 use http::StatusCode;
 

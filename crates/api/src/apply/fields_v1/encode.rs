@@ -1,9 +1,9 @@
 //! A set as its FieldsV1 text.
 
 use crate::apply::element::Element;
-use crate::apply::go_print;
 use crate::apply::set::Set;
 use crate::codec::json;
+use crate::go_text::Exponential;
 use crate::value::RawJson;
 use crate::{Map, Value};
 
@@ -140,7 +140,7 @@ fn quote_for_browsers(text: &str, out: &mut String) {
 fn float(number: f64) -> String {
     let size = number.abs();
     if size != 0.0 && !(1e-6..1e21).contains(&size) {
-        return go_print::with_exponent(number);
+        return Exponential(number).to_string();
     }
     json::to_string(&Value::Float(number))
 }

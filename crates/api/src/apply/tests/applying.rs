@@ -238,6 +238,10 @@ fn a_configuration_must_be_of_its_type() {
         |config: &str, expected: &str| assert_eq!(complaint("v1", "ConfigMap", config), expected, "{config}");
     check("{data: {k: 5}}", ".data.k: expected string, got &value.valueUnstructured{Value:5}");
     check(
+        "{data: {k: 1234567.5}}",
+        ".data.k: expected string, got &value.valueUnstructured{Value:1.2345675e+06}",
+    );
+    check(
         "{data: {k: {a: [x]}}}",
         concat!(
             ".data.k: expected string, got &value.valueUnstructured{Value:",

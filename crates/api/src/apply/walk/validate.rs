@@ -5,9 +5,9 @@ use std::fmt;
 
 use super::list::element_of;
 use crate::apply::element::Element;
-use crate::apply::go_print::{Printed, Syntax, type_name};
 use crate::apply::order;
 use crate::apply::types::{By, Case, Fields, List, Scalar, Type};
+use crate::go_text::{GoSyntax, GoValue, go_type};
 use crate::{Map, Value};
 
 /// Whether a list may hold two elements with the same step. Objects may have got such elements long ago, so only what
@@ -118,12 +118,12 @@ impl Validator<'_> {
             Case::List(list) => match value {
                 Value::Null => {}
                 Value::Array(items) => self.list(items, &list, above),
-                other => self.complain(above, format!("expected list, got &{{{}}}", Printed(other))),
+                other => self.complain(above, format!("expected list, got &{{{}}}", GoValue(other))),
             },
             Case::Map(fields) => match value {
                 Value::Null => {}
                 Value::Object(map) => self.map(map, &fields, above),
-                other => self.complain(above, format!("expected map, got &{{{}}}", Printed(other))),
+                other => self.complain(above, format!("expected map, got &{{{}}}", GoValue(other))),
             },
             Case::Nothing => self.complain(above, "schema error: invalid atom: inlined".to_owned()),
         }
@@ -141,11 +141,11 @@ impl Validator<'_> {
         }
         let message = match scalar {
             Scalar::String => {
-                format!("expected string, got &value.valueUnstructured{{Value:{}}}", Syntax(value))
+                format!("expected string, got &value.valueUnstructured{{Value:{}}}", GoSyntax(value))
             }
-            Scalar::Number => format!("expected numeric (int or float), got {}", type_name(value)),
-            Scalar::Bool => format!("expected boolean, got &{{{}}}", Printed(value)),
-            Scalar::Any => format!("expected any scalar, got &{{{}}}", Printed(value)),
+            Scalar::Number => format!("expected numeric (int or float), got {}", go_type(value)),
+            Scalar::Bool => format!("expected boolean, got &{{{}}}", GoValue(value)),
+            Scalar::Any => format!("expected any scalar, got &{{{}}}", GoValue(value)),
         };
         self.complain(above, message);
     }

@@ -3,7 +3,8 @@
 use super::merge;
 use crate::codec::yaml;
 use crate::fuzz::steps;
-use crate::patch::{GoValue, Precondition, opened};
+use crate::go_text::GoValue;
+use crate::patch::{Precondition, opened};
 use crate::{Map, Text, Value};
 
 /// Why no patch was made.

@@ -4,8 +4,7 @@ use super::key::are_objects;
 use super::schema::{Member, Schema};
 use super::{DIRECTIVE, Error, RETAIN_KEYS};
 use crate::fuzz::steps;
-use crate::patch::GoValue;
-use crate::patch::go_value::GoString;
+use crate::go_text::{GoString, GoValue};
 use crate::{Map, Value};
 use std::collections::HashMap;
 

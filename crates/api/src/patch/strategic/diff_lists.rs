@@ -9,7 +9,7 @@ use super::lists::{self, Keyed};
 use super::schema::Member;
 use super::{DIRECTIVE, Error};
 use crate::fuzz::steps;
-use crate::patch::GoValue;
+use crate::go_text::GoValue;
 use crate::{Map, Text, Value};
 use std::cmp::Ordering;
 use std::collections::HashSet;

@@ -1,7 +1,6 @@
 //! Why a strategic merge patch cannot be applied or made. The texts are upstream's.
 
-use crate::go_text::Quoted;
-use crate::patch::go_value::{self, GoList, GoString, GoValue};
+use crate::go_text::{GoList, GoString, GoValue, LIST_TYPE, MAP_TYPE, Quoted, go_type};
 use crate::{Map, Text, Value};
 
 /// Why there is no result.
@@ -66,11 +65,11 @@ impl Error {
     }
 
     pub(super) fn not_a_map(found: &Value) -> Error {
-        Error::UnexpectedType { expected: go_value::MAP_TYPE, received: go_value::go_type(found) }
+        Error::UnexpectedType { expected: MAP_TYPE, received: type_of(found) }
     }
 
     pub(super) fn not_a_list(found: &Value) -> Error {
-        Error::UnexpectedType { expected: go_value::LIST_TYPE, received: go_value::go_type(found) }
+        Error::UnexpectedType { expected: LIST_TYPE, received: type_of(found) }
     }
 
     pub(super) fn unknown_directive(directive: &Value, map: &Map) -> Error {
@@ -78,7 +77,7 @@ impl Error {
     }
 
     pub(super) fn mixed(lists: &[&[Value]]) -> Error {
-        Error::MixedList(go_value::lists(lists))
+        Error::MixedList(printed_lists(lists))
     }
 
     pub(super) fn order_mismatch(patch: &[Value], order: &[Value]) -> Error {
@@ -88,4 +87,15 @@ impl Error {
 
 fn printed(map: &Map) -> String {
     GoValue(&Value::Object(map.clone())).to_string()
+}
+
+/// Several lists, one after the other, as upstream prints a list of lists.
+fn printed_lists(lists: &[&[Value]]) -> String {
+    let all = lists.iter().map(|items| GoList(items).to_string()).collect::<Vec<_>>();
+    format!("[{}]", all.join(" "))
+}
+
+/// The type of what was found. Null has none, and upstream's message shows that it was not prepared for it.
+fn type_of(found: &Value) -> &'static str {
+    if found.is_null() { "%!s(<nil>)" } else { go_type(found) }
 }

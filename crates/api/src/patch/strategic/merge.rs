@@ -4,8 +4,9 @@ use super::key::{Identity, Key};
 use super::schema::Schema;
 use super::{DELETE_FROM_LIST, DIRECTIVE, ELEMENT_ORDER, Error, RETAIN_KEYS, field_of, lists, order};
 use crate::fuzz::steps;
+use crate::go_text::GoValue;
 use crate::patch::merge::advance;
-use crate::patch::{GoValue, opened};
+use crate::patch::opened;
 use crate::{Map, Text, Value};
 use std::collections::HashSet;
 

@@ -34,10 +34,11 @@ mod three_way;
 pub use error::Error;
 pub use three_way::{Overwrite, three_way};
 
+use super::Precondition;
 use super::document::{self, Decoded};
-use super::{GoValue, Precondition};
 use crate::catalog::Struct;
 use crate::codec::json::DecodeError;
+use crate::go_text::GoValue;
 use crate::{Map, Value};
 use diff::Diff;
 use merge::Merge;

@@ -1,6 +1,11 @@
-//! Texts that upstream's messages have from Go's library: quoted strings, and why a number could not be read.
+//! Texts that upstream's messages have from Go's library: quoted strings, printed values (`value.rs`), and why a number
+//! could not be read.
 //!
 //! Clients and tests compare these messages, so they are part of the API. Everything here is pure formatting.
+
+mod value;
+
+pub use value::{GoList, GoString, GoSyntax, GoValue, LIST_TYPE, MAP_TYPE, go_type};
 
 use std::fmt;
 
@@ -55,6 +60,16 @@ impl fmt::Display for Float {
         if !self.0.is_finite() || size == 0.0 || (1e-4..1e6).contains(&size) {
             return write!(out, "{}", self.0);
         }
+        write!(out, "{}", Exponential(self.0))
+    }
+}
+
+/// A number with an exponent of at least two digits: `1e-07`, `1.5e+21`.
+#[derive(Clone, Copy, Debug)]
+pub struct Exponential(pub f64);
+
+impl fmt::Display for Exponential {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = format!("{:e}", self.0);
         let (digits, exponent) = text.split_once('e').expect("exponent form has an e");
         let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
