@@ -1,10 +1,8 @@
 //! What it costs to validate, prune and default a typical running Pod and a custom resource of a realistic schema.
 //!
-//! Rounds are interleaved and the median is shown. Walks that change the object start from a clone, which is shown
-//! too: subtract it.
+//! Walks that change the object start from a clone, which is shown too: subtract it.
 
-use std::hint::black_box;
-use std::time::{Duration, Instant};
+mod measure;
 
 use coracle_api::Value;
 use coracle_api::catalog::BUILTIN;
@@ -13,42 +11,8 @@ use coracle_api::defaults;
 use coracle_api::schema::{self, Props, Schema};
 use coracle_api::time::Timestamp;
 use coracle_api::value::Path;
+use measure::{Case, POD, measure};
 
-const POD: &[u8] = include_bytes!("pod.json");
-const ROUNDS: usize = 15;
-const REPEATS: u32 = 400;
-
-struct Case<'a> {
-    name: String,
-    work: Box<dyn FnMut() + 'a>,
-    rounds: Vec<Duration>,
-}
-
-impl<'a> Case<'a> {
-    fn new<T>(name: String, mut work: impl FnMut() -> T + 'a) -> Case<'a> {
-        let work = Box::new(move || {
-            black_box(work());
-        });
-        Case { name, work, rounds: Vec::new() }
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "a benchmark measures time")]
-    fn round(&mut self) {
-        let start = Instant::now();
-        for _ in 0..REPEATS {
-            (self.work)();
-        }
-        self.rounds.push(start.elapsed() / REPEATS);
-    }
-
-    fn median(&self) -> Duration {
-        let mut sorted = self.rounds.clone();
-        sorted.sort();
-        sorted[sorted.len() / 2]
-    }
-}
-
-#[expect(clippy::print_stdout, reason = "the result of a benchmark is what it prints")]
 fn main() {
     let kind = BUILTIN.kind_of("v1", "Pod").expect("Pods are built in");
     let of_pods = schema::for_kind(&BUILTIN, kind, BUILTIN.resource("", "v1", "pods"));
@@ -64,22 +28,16 @@ fn main() {
     cases.extend(walks("custom resource", &of_databases, &database));
     cases.extend(defaulting("Pod, running", &pod));
     cases.extend(defaulting("Pod, as written", &written()));
-    cases
-        .push(Case::new("schema of Pods      compile".to_owned(), || schema::for_kind(&BUILTIN, kind, None)));
-    cases.push(Case::new("schema of a CRD     compile".to_owned(), || Schema::new(Props::of(&definition))));
-    for _ in 0..ROUNDS {
-        cases.iter_mut().for_each(Case::round);
-    }
-    println!(
+    cases.push(Case::new("schema of Pods      compile", || schema::for_kind(&BUILTIN, kind, None)));
+    cases.push(Case::new("schema of a CRD     compile", || Schema::new(Props::of(&definition))));
+    let about = format!(
         "a Pod of {} bytes ({} nodes), a custom resource of {} bytes ({} nodes)",
         POD.len() - 1,
         of_pods.len(),
         json::to_vec(&database).len(),
         of_databases.len()
     );
-    for case in &cases {
-        println!("{}  {:9.2} µs", case.name, case.median().as_secs_f64() * 1e6);
-    }
+    measure(&about, cases, |_, _| String::new());
 }
 
 fn walks<'a>(what: &str, schema: &'a Schema, object: &'a Value) -> Vec<Case<'a>> {
@@ -106,8 +64,8 @@ fn defaulting(what: &str, pod: &Value) -> [Case<'static>; 2] {
     let kind = BUILTIN.kind_of("v1", "Pod").expect("Pods are built in");
     let (cloned, defaulted) = (pod.clone(), pod.clone());
     [
-        Case::new(format!("{what:18}  clone       "), move || cloned.clone()),
-        Case::new(format!("{what:18}  + defaults  "), move || {
+        Case::new(format!("{what:18}  clone"), move || cloned.clone()),
+        Case::new(format!("{what:18}  + defaults"), move || {
             let mut pod = defaulted.clone();
             defaults::apply(&mut pod, kind, Timestamp::from_unix(0, 0));
             pod
