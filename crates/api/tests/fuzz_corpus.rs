@@ -10,6 +10,7 @@ use coracle_api::fuzz::{self, steps};
 type Target = (&'static str, fn(&[u8]));
 
 const TARGETS: &[Target] = &[
+    ("apply", fuzz::apply),
     ("fields_v1", fuzz::fields_v1),
     ("json", fuzz::json),
     ("json_patch", fuzz::json_patch),
@@ -23,6 +24,11 @@ const TARGETS: &[Target] = &[
 
 /// Inputs that would be slow to a careless reader: the target, and what is repeated between a start and an end.
 const HOSTILE: &[(&str, &str, &str, &str)] = &[
+    ("apply", "{\"spec\":{\"tolerations\":[", "{},", "{}]}}"),
+    ("apply", "{\"metadata\":{\"labels\":{", "\"b\":\"\",\"a\":\"\",", "\"c\":\"\"}}}"),
+    ("apply", "{}\n{\"spec\":{\"containers\":[", "{\"name\":\"a\"},", "{\"name\":\"b\"}]}}"),
+    ("apply", "{}\n{\"metadata\":{\"managedFields\":[", "{\"manager\":\"a\"},", "{}]}}"),
+    ("apply", "{\"a\":[", "1,", "2]}\n{}\n{\"properties\":{\"a\":{\"x-kubernetes-list-type\":\"set\"}}}"),
     ("fields_v1", "", "{\"f:a\":", ""),
     ("fields_v1", "{\"z:\":", "[", ""),
     ("fields_v1", "{\"f:", "a", "\":{}}"),

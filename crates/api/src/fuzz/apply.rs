@@ -1,6 +1,11 @@
-//! Sets of fields under any input.
+//! Server-side apply under any input.
 
+use super::patches::halves;
+use crate::Value;
 use crate::apply::fields_v1 as codec;
+use crate::apply::{Declared, Form, Owners, Tracker, Type, only_version};
+use crate::codec::json;
+use crate::time::Timestamp;
 
 /// A text is no set of fields, or what is read is written in order, and reads and writes as the same again.
 pub fn fields_v1(data: &[u8]) {
@@ -16,3 +21,51 @@ pub fn fields_v1(data: &[u8]) {
     assert!(set.paths().iter().all(|path| set.has(&path.0)), "a set has what it lists");
     assert_eq!(set.paths().len(), set.len(), "a set lists all it has");
 }
+
+/// A configuration, a live object with owners, and a schema, a line each: the configuration is refused, or applying it
+/// again, without force, changes nothing. Of whatever type the object is: built in, declared by the schema, or of none.
+pub fn apply(data: &[u8]) {
+    let (config, rest) = halves(data);
+    let (live, schema) = halves(rest);
+    let Ok(mut config) = json::parse(config) else { return };
+    let live = json::parse(live).ok().filter(|live| live.as_object().is_some());
+    if let Some(live) = &live {
+        owners(live);
+    }
+    let declared = json::parse(schema).ok().and_then(|schema| Declared::object(&schema, false).ok());
+    let declared = declared.as_ref().map(Type::Declared);
+    let pod = Type::of_kind("v1", "Pod");
+    for of in [pod, declared, Some(Type::Deduced)].into_iter().flatten() {
+        let tracker = Tracker {
+            api_version: "v1",
+            kind: "Pod",
+            subresource: "",
+            of,
+            filters: &[],
+            convert: &only_version,
+        };
+        if let Some(members) = config.as_object_mut() {
+            members.insert("apiVersion", tracker.api_version);
+            members.insert("kind", tracker.kind);
+        }
+        let Ok(once) = tracker.apply(live.as_ref(), &config, "fuzz", true, NOON) else { continue };
+        let twice = tracker.apply(Some(&once), &config, "fuzz", false, NOON);
+        assert_eq!(twice.as_ref(), Ok(&once), "applying again is something else");
+        // A write is followed, or it is forgotten who owns what; it never fails.
+        tracker.update_or_forget(live.as_ref(), once, "other", NOON);
+    }
+}
+
+/// Entries are refused, or written so that they read the same again.
+fn owners(object: &Value) {
+    let Ok(owners) = Owners::decode(object) else { return };
+    for form in [Form::Text, Form::Tree] {
+        let mut written = Value::object();
+        owners.clone().encode(&mut written, form);
+        let mut again = Value::object();
+        Owners::decode(&written).expect("what is written can be read").encode(&mut again, form);
+        assert_eq!(again, written, "the written form is stable");
+    }
+}
+
+const NOON: Timestamp = Timestamp::from_unix(1_772_366_400, 0);

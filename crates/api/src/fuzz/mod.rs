@@ -12,7 +12,7 @@ pub mod steps;
 mod vocabulary;
 mod yaml;
 
-pub use apply::fields_v1;
+pub use apply::{apply, fields_v1};
 pub use codecs::{json, protobuf};
 pub use patches::{json_patch, strategic_merge};
 pub use schemas::schema;

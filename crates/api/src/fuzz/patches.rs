@@ -16,8 +16,11 @@ pub fn json_patch(data: &[u8]) {
         let written = json::to_vec(&patched);
         assert!(json::raw(&written).is_ok(), "what was patched is no JSON any more");
     }
-    if patch::json::decode(text).is_ok() {
-        assert!(patch::json::decode_lenient(text).is_ok(), "checking lets pass what cannot be read");
+    if let Ok(checked) = patch::json::decode(text) {
+        assert_eq!(patch::json::decode_lenient(text), Ok(checked.patch), "checking reads something else");
+    }
+    if let Ok(checked) = merge::decode(text) {
+        assert_eq!(merge::decode_lenient(text), Ok(checked.patch), "checking reads something else");
     }
     if let Ok(patch) = merge::decode_lenient(text) {
         let written = json::to_vec(&merge::apply(document, patch));
@@ -35,6 +38,9 @@ pub fn strategic_merge(data: &[u8]) {
     // Refusals are answers here: only that one comes matters.
     let ends = |result: Result<Map, strategic::Error>| result.map_err(|refusal| refusal.to_string()).is_ok();
     ends(strategic::apply(first.clone(), second.clone(), pod));
+    if let Ok(decoded) = strategic::decode(halves(rest).0) {
+        assert_eq!(decoded.patch, second, "a patch is read as any object is");
+    }
     if let Ok(patch) = strategic::between(&first, &second, pod, &[]) {
         ends(strategic::apply(first.clone(), patch.clone(), pod));
         ends(strategic::apply(third.clone(), patch, pod));
@@ -56,7 +62,7 @@ fn object(text: &[u8]) -> Option<Map> {
 }
 
 /// What stands before the first line break, and behind it.
-fn halves(data: &[u8]) -> (&[u8], &[u8]) {
+pub(super) fn halves(data: &[u8]) -> (&[u8], &[u8]) {
     let mut parts = data.splitn(2, |byte| *byte == b'\n');
     (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
 }
