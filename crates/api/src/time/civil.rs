@@ -3,19 +3,32 @@
 //! Both ways count in eras of 400 years, which all have the same number of days, from a year that starts in March,
 //! so that the leap day comes last.
 
-use std::fmt;
+use compact_str::format_compact;
+
+use crate::Text;
 
 pub(super) const SECONDS_PER_DAY: i64 = 86_400;
 const DAYS_PER_ERA: i64 = 146_097;
 /// From the first of March of the year 0 to 1970.
 const DAYS_TO_1970: i64 = 719_468;
 
-/// Writes `2026-03-01T12:00:00`.
-pub(super) fn write_date_and_time(out: &mut fmt::Formatter<'_>, seconds: i64) -> fmt::Result {
+/// `2026-03-01T12:00:00`. Objects are full of times, so this is not left to the formatting machinery.
+pub(super) fn date_and_time(seconds: i64) -> Text {
     let (year, month, day) = date(seconds.div_euclid(SECONDS_PER_DAY));
     let second = seconds.rem_euclid(SECONDS_PER_DAY);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    write!(out, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
+    if !(0..=9999).contains(&year) {
+        return format_compact!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}");
+    }
+    let mut text = *b"0000-00-00T00:00:00";
+    let parts =
+        [(0, year / 100), (2, year % 100), (5, month), (8, day), (11, hour), (14, minute), (17, second)];
+    for (at, number) in parts {
+        let number = u8::try_from(number).expect("two digits");
+        text[at] += number / 10;
+        text[at + 1] += number % 10;
+    }
+    Text::new(std::str::from_utf8(&text).expect("digits and signs are ASCII"))
 }
 
 /// Year, month and day of a day counted from 1970.

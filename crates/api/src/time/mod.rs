@@ -15,6 +15,9 @@ use std::fmt;
 use std::ops::{Add, Sub};
 use std::time::SystemTime;
 
+use compact_str::format_compact;
+
+use crate::Text;
 pub use duration::{Duration, DurationError, parse_duration};
 pub use rfc3339::TimeError;
 use rfc3339::{Fraction, MICRO_LAYOUT, SECOND_LAYOUT};
@@ -113,12 +116,18 @@ impl Time {
     pub fn parse(text: &str) -> Result<Time, TimeError> {
         rfc3339::parse(text, SECOND_LAYOUT, Fraction::Optional).map(Time)
     }
+
+    /// What it prints as.
+    pub fn text(self) -> Text {
+        let mut text = civil::date_and_time(self.0.seconds);
+        text.push('Z');
+        text
+    }
 }
 
 impl fmt::Display for Time {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        civil::write_date_and_time(out, self.0.seconds)?;
-        out.write_str("Z")
+        out.write_str(&self.text())
     }
 }
 
@@ -130,12 +139,16 @@ impl MicroTime {
     pub fn parse(text: &str) -> Result<MicroTime, TimeError> {
         rfc3339::parse(text, MICRO_LAYOUT, Fraction::Micros).map(MicroTime)
     }
+
+    /// What it prints as.
+    pub fn text(self) -> Text {
+        format_compact!("{}.{:06}Z", civil::date_and_time(self.0.seconds), self.0.nanos / 1000)
+    }
 }
 
 impl fmt::Display for MicroTime {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        civil::write_date_and_time(out, self.0.seconds)?;
-        write!(out, ".{:06}Z", self.0.nanos / 1000)
+        out.write_str(&self.text())
     }
 }
 

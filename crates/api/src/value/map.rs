@@ -36,6 +36,12 @@ impl Map {
         Map { members }
     }
 
+    /// Members that the caller has in the order of their names, each once.
+    pub(crate) fn from_sorted(members: Vec<(Text, Value)>) -> Map {
+        debug_assert!(members.is_sorted_by(|a, b| a.0 < b.0), "members are out of order");
+        Map { members }
+    }
+
     pub fn len(&self) -> usize {
         self.members.len()
     }

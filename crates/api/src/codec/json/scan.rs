@@ -61,7 +61,7 @@ impl<'a> Scanner<'a> {
                 self.at += 1;
                 Ok(Token::Open(open))
             }
-            Some(b'"') => self.string().map(Token::String),
+            Some(b'"') => self.string().map(|body| Token::String(body.text())),
             Some(b't') => self.literal("true").map(|()| Token::Bool(true)),
             Some(b'f') => self.literal("false").map(|()| Token::Bool(false)),
             Some(b'n') => self.literal("null").map(|()| Token::Null),
@@ -101,6 +101,11 @@ impl<'a> Scanner<'a> {
 
     /// After an opened `{` or a member of it: the next member's name, with the colon behind it.
     pub(super) fn next_name(&mut self, first: bool) -> Result<Option<Cow<'a, str>>, SyntaxError> {
+        Ok(self.skip_name(first)?.map(Body::text))
+    }
+
+    /// As [`Scanner::next_name`], for those who do not want to know it.
+    fn skip_name(&mut self, first: bool) -> Result<Option<Body<'a>>, SyntaxError> {
         match self.peek() {
             Some(b'}') => {
                 self.at += 1;
@@ -153,15 +158,17 @@ impl<'a> Scanner<'a> {
             }
         };
         loop {
-            self.peek();
+            let found = self.peek();
             let start = self.at;
-            let token = self.value()?;
-            keep(&self.text[start..self.at]);
-            if let Token::Open(bracket) = token {
+            let mut first = false;
+            if found == Some(b'"') {
+                self.string()?;
+            } else if let Token::Open(bracket) = self.value()? {
                 open.push(bracket);
                 check_depth(depth + open.len(), bracket)?;
+                first = true;
             }
-            let mut first = matches!(token, Token::Open(_));
+            keep(&self.text[start..self.at]);
             // Close what ends here, then stand before the next value.
             loop {
                 let more = match open.last() {
@@ -169,7 +176,7 @@ impl<'a> Scanner<'a> {
                     Some(b'[') => self.next_element(first)?,
                     Some(_) => {
                         let name_start = self.name_start(first);
-                        let more = self.next_name(first)?.is_some();
+                        let more = self.skip_name(first)?.is_some();
                         if more {
                             if !first {
                                 keep(b",");
@@ -265,7 +272,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Reads a string; `at` stands on its opening quote.
-    fn string(&mut self) -> Result<Cow<'a, str>, SyntaxError> {
+    fn string(&mut self) -> Result<Body<'a>, SyntaxError> {
         let start = self.at + 1;
         let mut at = start;
         let mut plain = true;
@@ -283,14 +290,7 @@ impl<'a> Scanner<'a> {
         }
         self.at = at + 1;
         steps::count(at - start);
-        let body = &self.text[start..at];
-        if !plain {
-            return Ok(Cow::Owned(unescape(body)));
-        }
-        Ok(match std::str::from_utf8(body) {
-            Ok(text) => Cow::Borrowed(text),
-            Err(_) => String::from_utf8_lossy(body),
-        })
+        Ok(Body { bytes: &self.text[start..at], plain })
     }
 
     /// Checks the escape whose letter is at `at` and returns the place behind it.
@@ -309,6 +309,25 @@ impl<'a> Scanner<'a> {
             }
             Some(other) => Err(invalid(*other, "in string escape code")),
             None => Err(end()),
+        }
+    }
+}
+
+/// What stands between the quotes of a string.
+struct Body<'a> {
+    bytes: &'a [u8],
+    /// Without escapes.
+    plain: bool,
+}
+
+impl<'a> Body<'a> {
+    fn text(self) -> Cow<'a, str> {
+        if !self.plain {
+            return Cow::Owned(unescape(self.bytes));
+        }
+        match std::str::from_utf8(self.bytes) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => String::from_utf8_lossy(self.bytes),
         }
     }
 }

@@ -2,46 +2,56 @@
 //!
 //! The wire tells a field's number; the type's wires tell which field that is, through messages that JSON does not show.
 //! What comes out is in canonical form (`codec::canonical`): zeros that JSON omits are not there. Fields that no type
-//! knows are passed over, as upstream does.
+//! knows are passed over, as upstream does. Fields come in the order of their numbers and go into an object in the order
+//! of their names: those of one message wait on a stack, and a word with a bit for each tells which are there.
 
 use super::wire::{Payload, Reader, WireError};
 use super::{ProtobufError, Where};
 use crate::catalog::{Field, Node, RawKind, Shape, Span, Struct, Wire, WireTo};
 use crate::codec::canonical::{canonicalize, when_unset, zero};
 use crate::codec::json::{self, MAX_TREE_DEPTH};
-use crate::fuzz::steps;
 use crate::time::{Duration, MicroTime, Time, Timestamp};
 use crate::value::text_of;
 use crate::{Map, Path, Text, Value};
 
 /// Decodes one message as a struct of the catalogue.
+///
+/// # Errors
+/// The bytes are no such message, or the type has none: objects of a kind made at run time.
 pub fn decode_message(bytes: &[u8], of: Struct<'_>) -> Result<Value, ProtobufError> {
-    Decoder { pending: Vec::with_capacity(64), depth: 0 }.top(bytes, of).map_err(|error| *error)
+    if of.declared.proto_package.is_empty() {
+        return Err(ProtobufError::NoMessage { place: String::new(), type_name: of.go_type() });
+    }
+    let mut value = Value::Null;
+    let mut decoder = Decoder { pending: Vec::with_capacity(64), depth: 0 };
+    decoder.message(bytes, of, &Path::Root, &mut value).map_err(|error| *error)?;
+    Ok(value)
 }
 
 /// Boxed while it travels: a large error would make every value that is returned a large move.
 type Read<T> = Result<T, Box<ProtobufError>>;
 
 struct Decoder {
-    /// Fields of the messages that are being read, the innermost last: place in the struct, and value.
-    pending: Vec<(u16, Value)>,
+    /// Fields of the messages that are being read, the innermost last.
+    pending: Vec<Pending>,
     depth: usize,
+}
+
+/// A field on its way into an object.
+enum Pending {
+    Value(Value),
+    /// The members of a map as they come: they are sorted once, when all are there.
+    Members(Vec<(Text, Value)>),
 }
 
 /// Values are written where they belong instead of being returned, as in the JSON decoder and for the same reason.
 impl Decoder {
-    fn top(&mut self, bytes: &[u8], of: Struct<'_>) -> Read<Value> {
-        let mut value = Value::Null;
-        self.message(bytes, of, &Path::Root, &mut value)?;
-        Ok(value)
-    }
-
     fn message(&mut self, bytes: &[u8], of: Struct<'_>, path: &Path<'_>, out: &mut Value) -> Read<()> {
         self.depth += 1;
         if self.depth > MAX_TREE_DEPTH {
             return Err(Box::new(ProtobufError::TooDeep { place: path.to_string() }));
         }
-        let mut reading = Reading { of, base: self.pending.len(), seen: 0 };
+        let mut reading = Reading::new(of, self.pending.len());
         self.wires(bytes, of.wires(), &mut reading, path)?;
         self.depth -= 1;
         *out = self.assemble(&reading);
@@ -59,66 +69,96 @@ impl Decoder {
             expected = place;
             match rows[place].to {
                 WireTo::Inline(below) => self.wires(payload.bytes().within(path)?, below, reading, path)?,
-                WireTo::Field(position) => self.field(payload, position, reading, path)?,
+                WireTo::Field(position) => self.field(payload, position, reading, (&reader, number), path)?,
             }
         }
         Ok(())
     }
 
+    /// Reads one field; `ahead` is what follows it, and its number.
     fn field(
         &mut self,
         payload: Payload<'_>,
         position: u16,
         reading: &mut Reading<'_>,
+        ahead: (&Reader<'_>, u32),
         path: &Path<'_>,
     ) -> Read<()> {
-        let field = reading.of.at(usize::from(position));
-        let again = reading.seen(position);
+        let field = &reading.fields[usize::from(position)];
+        let slot = reading.slot(position);
         // Most of what is on the wire are zeros that JSON does not show: they never become values.
-        if !again && is_hidden_zero(payload, field.field) {
+        if slot.is_none() && is_hidden_zero(payload, field) {
             return Ok(());
         }
-        let path = path.field(field.name());
-        match field.field.shape {
+        let path = path.field(&field.name);
+        let node = Node { page: reading.of.page, shape: field.shape };
+        match field.shape {
             Shape::List(_) => {
-                let item = field.node().item().expect("a list has items");
-                // Numbers may come packed into one field.
-                if let (Payload::Bytes(packed), Shape::Int32 | Shape::Int64 | Shape::Bool) =
-                    (payload, item.shape)
-                {
-                    let mut reader = Reader::new(packed);
-                    while !reader.is_empty() {
-                        let number = reader.varint().within(&path)?;
-                        self.append(reading, position, varint_value(number, item.shape));
-                    }
-                    return Ok(());
-                }
-                let index = if again { self.list_len(reading, position) } else { 0 };
-                let mut value = Value::Null;
-                self.value(payload, item, &path.index(index), &mut value)?;
-                self.append(reading, position, value);
+                let slot = slot.unwrap_or_else(|| {
+                    let items = Vec::with_capacity(1 + ahead.0.repeats(ahead.1));
+                    self.hold(reading, position, Pending::Value(Value::Array(items)))
+                });
+                self.element(payload, node.item().expect("a list has items"), slot, &path)?;
             }
             Shape::Map(_) => {
-                let item = field.node().item().expect("a map has values");
-                let (key, value) = self.entry(payload.bytes().within(&path)?, item, &path)?;
-                self.put_entry(reading, position, key, value);
+                let slot = slot.unwrap_or_else(|| {
+                    let members = Vec::with_capacity(1 + ahead.0.repeats(ahead.1));
+                    self.hold(reading, position, Pending::Members(members))
+                });
+                let item = node.item().expect("a map has values");
+                let member = self.entry(payload.bytes().within(&path)?, item, &path)?;
+                if let Pending::Members(members) = &mut self.pending[slot] {
+                    members.push(member);
+                }
             }
             // Most fields are texts that come once: made in their place, without a stop on the way.
-            Shape::String if !again => {
+            Shape::String if slot.is_none() => {
                 let text = text_of(payload.bytes().within(&path)?);
-                self.pending.push((position, Value::String(text)));
+                self.hold(reading, position, Pending::Value(Value::String(text)));
             }
             _ => {
                 let mut value = Value::Null;
-                self.value(payload, field.node(), &path, &mut value)?;
+                self.value(payload, node, &path, &mut value)?;
                 // The last of several wins.
-                match if again { self.slot(reading, position) } else { None } {
-                    Some(slot) => *slot = value,
-                    None => self.pending.push((position, value)),
+                match slot {
+                    Some(slot) => self.pending[slot] = Pending::Value(value),
+                    None => drop(self.hold(reading, position, Pending::Value(value))),
                 }
             }
         }
         Ok(())
+    }
+
+    /// Keeps a field that is met for the first time; where it is kept is the answer.
+    fn hold(&mut self, reading: &mut Reading<'_>, position: u16, field: Pending) -> usize {
+        let slot = self.pending.len();
+        self.pending.push(field);
+        reading.note(position, slot);
+        slot
+    }
+
+    /// Reads an element, or several numbers packed into one field, into the list at `slot`.
+    fn element(&mut self, payload: Payload<'_>, item: Node<'_>, slot: usize, path: &Path<'_>) -> Read<()> {
+        if let (Payload::Bytes(packed), Shape::Int32 | Shape::Int64 | Shape::Bool) = (payload, item.shape) {
+            let mut reader = Reader::new(packed);
+            while !reader.is_empty() {
+                let number = reader.varint().within(path)?;
+                self.list(slot).push(varint_value(number, item.shape));
+            }
+            return Ok(());
+        }
+        let index = self.list(slot).len();
+        let mut value = Value::Null;
+        self.value(payload, item, &path.index(index), &mut value)?;
+        self.list(slot).push(value);
+        Ok(())
+    }
+
+    fn list(&mut self, slot: usize) -> &mut Vec<Value> {
+        match &mut self.pending[slot] {
+            Pending::Value(Value::Array(items)) => items,
+            _ => unreachable!("a slot keeps the shape of its field"),
+        }
     }
 
     fn entry(&mut self, bytes: &[u8], item: Node<'_>, path: &Path<'_>) -> Read<(Text, Value)> {
@@ -153,7 +193,7 @@ impl Decoder {
     /// A value that has a form of its own on the wire.
     fn wrapped(&mut self, bytes: &[u8], node: Node<'_>, path: &Path<'_>, out: &mut Value) -> Read<()> {
         *out = match node.shape {
-            Shape::Bytes => Value::string(base64_text(bytes)),
+            Shape::Bytes => Value::String(Text::from(base64_text(bytes))),
             Shape::Quantity => quantity(bytes).within(path)?,
             Shape::Time | Shape::MicroTime => timestamp(bytes, node.shape).within(path)?,
             Shape::Duration => {
@@ -204,72 +244,61 @@ impl Decoder {
         })
     }
 
-    fn slot(&mut self, reading: &Reading<'_>, position: u16) -> Option<&mut Value> {
-        // Repeated fields come together, so it is almost always the last; and there are never more than the type has.
-        let found = self.pending[reading.base..].iter().rposition(|(at, _)| {
-            steps::count(1);
-            *at == position
-        })?;
-        Some(&mut self.pending[reading.base + found].1)
-    }
-
-    fn list_len(&mut self, reading: &Reading<'_>, position: u16) -> usize {
-        self.slot(reading, position).and_then(|slot| slot.as_array()).map_or(0, <[Value]>::len)
-    }
-
-    fn append(&mut self, reading: &Reading<'_>, position: u16, value: Value) {
-        match self.slot(reading, position) {
-            Some(Value::Array(items)) => items.push(value),
-            _ => self.pending.push((position, Value::Array(vec![value]))),
-        }
-    }
-
-    fn put_entry(&mut self, reading: &Reading<'_>, position: u16, key: Text, value: Value) {
-        // Collected as pairs first: a map is sorted once, when its struct is put together.
-        let pair = Value::Array(vec![Value::String(key), value]);
-        self.append(reading, position, pair);
-    }
-
     /// Makes the object of the fields read.
     fn assemble(&mut self, reading: &Reading<'_>) -> Value {
-        let of = reading.of;
-        for place in of.always() {
-            if !self.pending[reading.base..].iter().any(|(at, _)| at == place)
-                && let Some(value) = absent(of, &of.fields()[usize::from(*place)])
-            {
-                self.pending.push((*place, value));
-            }
-        }
+        let always = reading.of.always().iter().fold(0, |bits, place| bits | 1u64 << place);
         // Places are in order of the names, so this is the order of the members.
-        self.pending[reading.base..].sort_unstable_by_key(|(position, _)| *position);
-        let fields = of.fields();
-        let mut members = Vec::with_capacity(self.pending.len() - reading.base);
-        for (position, mut value) in self.pending.drain(reading.base..) {
-            let field = &fields[usize::from(position)];
-            if show(&mut value, field) {
+        let mut left = reading.held | always;
+        let mut members = Vec::with_capacity(left.count_ones() as usize);
+        while left != 0 {
+            let place = left.trailing_zeros();
+            left &= left - 1;
+            let field = &reading.fields[place as usize];
+            let value = if reading.held & 1 << place == 0 {
+                absent(reading.of, field)
+            } else {
+                let slot = reading.base + usize::from(reading.slots[place as usize]);
+                shown(std::mem::replace(&mut self.pending[slot], Pending::Value(Value::Null)), field)
+            };
+            if let Some(value) = value {
                 members.push((field.name.clone(), value));
             }
         }
-        Value::Object(Map::from_members(members))
+        self.pending.truncate(reading.base);
+        Value::Object(Map::from_sorted(members))
     }
 }
+
+/// No type on the wire has more fields: then one word says which of them have been met.
+pub(super) const MAX_FIELDS: usize = 64;
 
 /// A message that is being read.
 struct Reading<'p> {
     of: Struct<'p>,
+    fields: &'p [Field],
     /// Where its fields begin among the pending ones.
     base: usize,
-    /// The fields that have been met, by place; those beyond 63 share the last bit.
-    seen: u64,
+    /// The fields that are pending, by place.
+    held: u64,
+    /// Of each that is, where behind `base`.
+    slots: [u8; MAX_FIELDS],
 }
 
-impl Reading<'_> {
-    /// Whether the field may have been met before.
-    fn seen(&mut self, position: u16) -> bool {
-        let bit = 1u64 << position.min(63);
-        let before = self.seen & bit != 0;
-        self.seen |= bit;
-        before
+impl<'p> Reading<'p> {
+    fn new(of: Struct<'p>, base: usize) -> Reading<'p> {
+        Reading { of, fields: of.fields(), base, held: 0, slots: [0; MAX_FIELDS] }
+    }
+
+    /// Where a field is pending.
+    fn slot(&self, position: u16) -> Option<usize> {
+        let held = self.held & 1 << position != 0;
+        held.then(|| self.base + usize::from(self.slots[usize::from(position)]))
+    }
+
+    fn note(&mut self, position: u16, slot: usize) {
+        self.held |= 1 << position;
+        let behind = u8::try_from(slot - self.base).expect("no more than there are fields");
+        self.slots[usize::from(position)] = behind;
     }
 }
 
@@ -295,29 +324,22 @@ fn find(rows: &[Wire], number: u32, expected: usize) -> Option<usize> {
     rows.binary_search_by(|wire| u32::from(wire.tag).cmp(&number)).ok()
 }
 
-/// Gives a field that protobuf carried the form JSON shows; false: it shows nothing.
-fn show(value: &mut Value, field: &Field) -> bool {
+/// What JSON shows of a field that protobuf carried.
+fn shown(carried: Pending, field: &Field) -> Option<Value> {
+    let value = match carried {
+        Pending::Value(value) => value,
+        Pending::Members(members) => return Some(Value::Object(Map::from_members(members))),
+    };
     let hidden_when_zero = field.presence.omit_empty() && !field.presence.pointer();
-    match (field.shape, &mut *value) {
-        (Shape::Map(_), Value::Array(pairs)) => {
-            let member = |pair: Value| match pair {
-                Value::Array(mut pair) if pair.len() == 2 => {
-                    let value = pair.pop()?;
-                    let Some(Value::String(key)) = pair.pop() else { return None };
-                    Some((key, value))
-                }
-                _ => None,
-            };
-            *value = Value::Object(std::mem::take(pairs).into_iter().filter_map(member).collect());
-            true
-        }
+    let is_shown = match (field.shape, &value) {
         (Shape::String | Shape::Bytes, Value::String(text)) => !(hidden_when_zero && text.is_empty()),
         (Shape::Bool, Value::Bool(flag)) => *flag || !hidden_when_zero,
         (Shape::Int32 | Shape::Int64, Value::Int(number)) => *number != 0 || !hidden_when_zero,
         (Shape::Double, Value::Float(number)) => *number != 0.0 || !hidden_when_zero,
         (Shape::Time | Shape::MicroTime, Value::Null) => !field.presence.omit_zero(),
         _ => true,
-    }
+    };
+    is_shown.then_some(value)
 }
 
 /// What JSON shows of a field that protobuf did not carry.
@@ -395,9 +417,9 @@ fn timestamp(bytes: &[u8], shape: Shape) -> Result<Value, WireError> {
     }
     let nanos = u32::try_from(nanos.clamp(0, 999_999_999)).expect("clamped");
     let moment = Timestamp::from_unix(seconds, nanos);
-    Ok(Value::string(match shape {
-        Shape::MicroTime => MicroTime(moment).to_string(),
-        _ => Time(moment).to_string(),
+    Ok(Value::String(match shape {
+        Shape::MicroTime => MicroTime(moment).text(),
+        _ => Time(moment).text(),
     }))
 }
 

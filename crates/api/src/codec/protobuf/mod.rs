@@ -5,6 +5,8 @@
 
 mod decode;
 mod encode;
+#[cfg(test)]
+mod tests;
 mod wire;
 
 pub use decode::decode_message;

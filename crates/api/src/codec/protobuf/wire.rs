@@ -83,6 +83,20 @@ impl<'a> Reader<'a> {
         self.bytes.is_empty()
     }
 
+    /// How many fields with this number come next, as far as that is plain to see. Nothing is read.
+    pub(super) fn repeats(&self, number: u32) -> usize {
+        let mut ahead = Reader { bytes: self.bytes };
+        let mut count = 0;
+        while !ahead.is_empty() && matches!(ahead.tag(), Ok((next, BYTES)) if next == number) {
+            let Ok(Ok(len)) = ahead.varint().map(usize::try_from) else { break };
+            if ahead.take(len).is_err() {
+                break;
+            }
+            count += 1;
+        }
+        count
+    }
+
     /// The next field's number and content.
     #[inline(always)]
     pub(super) fn next(&mut self) -> Result<Option<(u32, Payload<'a>)>, WireError> {
