@@ -252,7 +252,7 @@ impl ObjectMetaMut<'_> {
 }
 
 fn time_value(time: Timestamp) -> Value {
-    Value::string(Time(time).to_string())
+    Value::String(Time(time).text())
 }
 
 #[cfg(test)]

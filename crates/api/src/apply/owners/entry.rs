@@ -98,7 +98,7 @@ pub(super) fn encode(owner: &Owner, form: Form) -> Value {
         ("manager", text(&manager.name)),
         ("operation", Some(Value::String(Text::const_new(manager.operation.as_str())))),
         ("subresource", text(&manager.subresource)),
-        ("time", owner.time.map(|time| Value::string(Time(time).to_string()))),
+        ("time", owner.time.map(|time| Value::String(Time(time).text()))),
     ];
     let members = members.into_iter().filter_map(|(name, value)| Some((Text::const_new(name), value?)));
     Value::Object(members.collect())
