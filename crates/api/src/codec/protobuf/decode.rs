@@ -19,8 +19,11 @@ use crate::{Map, Path, Text, Value};
 /// # Errors
 /// The bytes are no such message, or the type has none: objects of a kind made at run time.
 pub fn decode_message(bytes: &[u8], of: Struct<'_>) -> Result<Value, ProtobufError> {
-    if of.declared.proto_package.is_empty() {
-        return Err(ProtobufError::NoMessage { place: String::new(), type_name: of.go_type() });
+    if of.declared.json_only {
+        return Err(ProtobufError::NoMessage {
+            place: String::new(),
+            type_name: of.declared.name.to_string(),
+        });
     }
     let mut value = Value::Null;
     let mut decoder = Decoder { pending: Vec::with_capacity(64), depth: 0 };
