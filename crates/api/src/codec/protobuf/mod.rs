@@ -190,17 +190,3 @@ pub fn encode_event(change: &str, object: &[u8]) -> Vec<u8> {
     out.bytes(MAGIC);
     out.finish()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::catalog::BUILTIN;
-
-    #[test]
-    fn an_event_around_bytes_is_the_event_around_the_object() {
-        let event = json::parse(br#"{"type":"ADDED","object":{"kind":"Widget"}}"#).unwrap();
-        let of = BUILTIN.type_named("meta.v1.WatchEvent").unwrap();
-        let event = json::decode(&json::to_vec(&event), Some(of.node())).unwrap().value;
-        assert_eq!(encode_event("ADDED", br#"{"kind":"Widget"}"#), encode(&event, of).unwrap());
-    }
-}

@@ -68,3 +68,11 @@ fn no_type_has_more_fields_than_a_word_has_bits() {
         assert!(of.fields().len() <= decode::MAX_FIELDS, "{}", of.declared.name);
     }
 }
+
+#[test]
+fn an_event_around_bytes_is_the_event_around_the_object() {
+    let event = json::parse(br#"{"type":"ADDED","object":{"kind":"Widget"}}"#).unwrap();
+    let of = BUILTIN.type_named("meta.v1.WatchEvent").unwrap();
+    let event = json::decode(&json::to_vec(&event), Some(of.node())).unwrap().value;
+    assert_eq!(encode_event("ADDED", br#"{"kind":"Widget"}"#), encode(&event, of).unwrap());
+}
