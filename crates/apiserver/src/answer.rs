@@ -4,9 +4,11 @@ use std::convert::Infallible;
 
 use bytes::Bytes;
 use coracle_api::Value;
-use http::{HeaderValue, Response, StatusCode, header};
+use futures_util::stream;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::Frame;
 
 use crate::ApiError;
 use crate::render::Form;
@@ -27,6 +29,30 @@ pub fn bytes(status: StatusCode, content_type: &str, content: impl Into<Bytes>) 
 
 pub fn text(status: StatusCode, content: &str) -> Answer {
     bytes(status, "text/plain; charset=utf-8", content.to_string())
+}
+
+/// Whether the client takes compressed content.
+pub fn takes_gzip(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::ACCEPT_ENCODING);
+    let mut codings =
+        values.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    codings.any(|coding| {
+        let (name, quality) = coding.split_once(';').unwrap_or((coding, ""));
+        let refused = quality.trim().strip_prefix("q=").is_some_and(|q| q.trim().parse() == Ok(0.0_f32));
+        name.trim().eq_ignore_ascii_case("gzip") && !refused
+    })
+}
+
+/// A long body, made piece by piece as the client reads it.
+pub fn pieces(content_type: &str, pieces: Box<dyn Iterator<Item = Bytes> + Send>, gzip: bool) -> Answer {
+    let frames = stream::iter(pieces.map(|piece| Ok::<_, Infallible>(Frame::data(piece))));
+    let mut response =
+        bytes(StatusCode::OK, content_type, Bytes::new()).map(|_| StreamBody::new(frames).boxed_unsync());
+    if gzip {
+        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+    }
+    response
 }
 
 /// A status and nothing else.

@@ -145,7 +145,7 @@ impl Server {
             }
             "list" => {
                 let list = self.registry.list(&scope, &ListOptions::parse(query)?).await?;
-                self.listed(&list, &scope, &rendering)
+                self.listed(list, &scope, &rendering, headers)
             }
             "watch" => {
                 let mut options = ListOptions::parse(query)?;
@@ -169,7 +169,7 @@ impl Server {
                 let options = delete_options(query, headers, body).await?;
                 let list =
                     self.registry.delete_collection(&scope, &ListOptions::parse(query)?, &options).await?;
-                self.listed(&list, &scope, &rendering)
+                self.listed(list, &scope, &rendering, headers)
             }
             verb => {
                 let result = self.write(verb, &scope, &target.name, part, headers, query, body).await?;
@@ -221,8 +221,19 @@ impl Server {
         Ok(answer::bytes(status, rendering.form.media_type.as_str(), content))
     }
 
-    fn listed(&self, list: &List, scope: &Scope<'_>, rendering: &Rendering) -> Result<Answer, ApiError> {
-        let content = rendering.list(list, scope, (self.registry.now)())?;
+    fn listed(
+        &self,
+        list: List,
+        scope: &Scope<'_>,
+        rendering: &Rendering,
+        headers: &HeaderMap,
+    ) -> Result<Answer, ApiError> {
+        let gzip = answer::takes_gzip(headers);
+        let list = match rendering.long_list(list, scope, gzip) {
+            Ok(pieces) => return Ok(answer::pieces(rendering.form.media_type.as_str(), pieces, gzip)),
+            Err(list) => list,
+        };
+        let content = rendering.list(&list, scope, (self.registry.now)())?;
         Ok(answer::bytes(StatusCode::OK, rendering.form.media_type.as_str(), content))
     }
 

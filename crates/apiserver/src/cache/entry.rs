@@ -112,6 +112,11 @@ impl Entry {
         self.write_part(0..self.bytes.len(), out);
     }
 
+    /// Appends the object's JSON without its first bytes, which must end before its metadata.
+    pub fn write_after(&self, first: usize, out: &mut Vec<u8>) {
+        self.write_part(first..self.bytes.len(), out);
+    }
+
     /// Appends the JSON of its metadata.
     pub fn write_metadata(&self, out: &mut Vec<u8>) {
         self.write_part(metadata(&self.bytes), out);

@@ -37,18 +37,6 @@ pub(super) fn form(document: &Document, headers: &HeaderMap) -> Option<Form> {
     Some(if chosen == JSON { Form::Json } else { Form::Protobuf })
 }
 
-/// Whether the client takes compressed content.
-pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(header::ACCEPT_ENCODING);
-    let mut codings =
-        values.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
-    codings.any(|coding| {
-        let (name, quality) = coding.split_once(';').unwrap_or((coding, ""));
-        let refused = quality.trim().strip_prefix("q=").is_some_and(|q| q.trim().parse() == Ok(0.0_f32));
-        name.trim().eq_ignore_ascii_case("gzip") && !refused
-    })
-}
-
 /// Whether the client says that it has the document with this tag.
 fn has_already(headers: &HeaderMap, etag: &str) -> bool {
     let values = headers.get_all(header::IF_NONE_MATCH);
@@ -167,7 +155,11 @@ mod tests {
     #[test]
     fn compressed_content_goes_to_those_who_take_it() {
         let check = |accept, expected| {
-            assert_eq!(takes_gzip(&headers(&[("accept-encoding", accept)])), expected, "{accept}");
+            assert_eq!(
+                crate::answer::takes_gzip(&headers(&[("accept-encoding", accept)])),
+                expected,
+                "{accept}"
+            );
         };
         check("", false);
         check("gzip", true);

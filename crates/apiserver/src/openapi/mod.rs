@@ -77,7 +77,7 @@ impl OpenApi {
             answer.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
             return answer;
         };
-        let gzip = http::takes_gzip(headers);
+        let gzip = answer::takes_gzip(headers);
         let found = self.find(catalog, &document, form, gzip).await;
         match found {
             Ok((hash_now, content)) => {

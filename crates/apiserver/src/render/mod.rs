@@ -7,6 +7,7 @@
 //!
 //! Nothing in here does I/O; what is the time is handed in.
 
+mod chunks;
 mod events;
 mod form;
 mod partial;
@@ -15,6 +16,7 @@ mod shown;
 mod table;
 mod whole;
 
+use bytes::Bytes;
 use coracle_api::catalog::{BUILTIN, Kind, Resource, Struct};
 use coracle_api::codec::media_type::{self, Accepted, Endpoint, MediaType, MetaVersion, Transform};
 use coracle_api::codec::{json, protobuf, yaml};
@@ -137,6 +139,25 @@ impl Rendering {
     /// A list of objects.
     pub fn list(&self, list: &List, scope: &Scope<'_>, now: Timestamp) -> Result<Vec<u8>, ApiError> {
         self.list_of(list, &Objects::of(scope), now)
+    }
+
+    /// A long list of whole objects in JSON, piece by piece; `Err` gives back a list that is to be sent otherwise.
+    pub fn long_list(
+        &self,
+        list: List,
+        scope: &Scope<'_>,
+        gzip: bool,
+    ) -> Result<Box<dyn Iterator<Item = Bytes> + Send>, List> {
+        let plain =
+            self.shape == Shape::Whole && self.form == Form { media_type: MediaType::Json, pretty: false };
+        if !plain || whole::size(&list) < chunks::LONG {
+            return Err(list);
+        }
+        let pieces = chunks::Pieces::new(list, Objects::of(scope));
+        Ok(match gzip {
+            true => Box::new(chunks::Compressed::new(pieces)),
+            false => Box::new(pieces.map(Bytes::from)),
+        })
     }
 
     fn list_of(&self, list: &List, objects: &Objects, now: Timestamp) -> Result<Vec<u8>, ApiError> {

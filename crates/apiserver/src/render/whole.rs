@@ -6,6 +6,7 @@ use coracle_api::codec::protobuf;
 use super::shown::ROOM;
 use super::{Objects, Shown};
 use crate::ApiError;
+use crate::cache::Entry;
 use crate::registry::List;
 
 /// One object as protobuf, straight from its tree.
@@ -16,25 +17,48 @@ pub(super) fn protobuf(shown: Shown<'_>, objects: &Objects) -> Result<Vec<u8>, A
 
 /// Appends a list of objects, whose members do not repeat their kind.
 pub(super) fn write_list(list: &List, objects: &Objects, out: &mut Vec<u8>) {
-    let size: usize = list.entries.iter().map(|entry| entry.bytes().len() + ROOM).sum();
-    out.reserve(size + 256);
-    let (kind, api_version) = (&objects.kind.name, objects.kind.api_version());
-    out.extend_from_slice(format!("{{\"kind\":\"{kind}List\",\"apiVersion\":\"{api_version}\"").as_bytes());
-    write_list_metadata(list, out);
-    out.extend_from_slice(b",\"items\":[");
-    let own = format!("\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",");
+    out.reserve(size(list));
+    write_list_head(list, objects, out);
+    let prefix = own_prefix(objects);
     for (place, entry) in list.entries.iter().enumerate() {
         if place > 0 {
             out.push(b',');
         }
-        let start = out.len();
-        Shown::Entry(entry).write(objects, out);
-        // The list says what its items are.
-        if out[start + 1..].starts_with(own.as_bytes()) {
-            out.drain(start + 1..start + 1 + own.len());
-        }
+        write_item(entry, objects, &prefix, out);
     }
     out.extend_from_slice(b"]}");
+}
+
+/// About how long a list is.
+pub(super) fn size(list: &List) -> usize {
+    256 + list.entries.iter().map(|entry| entry.bytes().len() + ROOM).sum::<usize>()
+}
+
+/// Appends what stands before the items.
+pub(super) fn write_list_head(list: &List, objects: &Objects, out: &mut Vec<u8>) {
+    let (kind, api_version) = (&objects.kind.name, objects.kind.api_version());
+    out.extend_from_slice(format!("{{\"kind\":\"{kind}List\",\"apiVersion\":\"{api_version}\"").as_bytes());
+    write_list_metadata(list, out);
+    out.extend_from_slice(b",\"items\":[");
+}
+
+/// How an object of the kind begins: what a list says once for all its items.
+pub(super) fn own_prefix(objects: &Objects) -> String {
+    format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", objects.kind.name, objects.kind.api_version())
+}
+
+/// Appends one item without its kind.
+pub(super) fn write_item(entry: &Entry, objects: &Objects, prefix: &str, out: &mut Vec<u8>) {
+    if objects.hub.keeps(objects.kind) && entry.bytes().starts_with(prefix.as_bytes()) {
+        out.push(b'{');
+        entry.write_after(prefix.len(), out);
+        return;
+    }
+    let start = out.len();
+    Shown::Entry(entry).write(objects, out);
+    if out[start..].starts_with(prefix.as_bytes()) {
+        out.drain(start + 1..start + prefix.len());
+    }
 }
 
 /// The type of a list of the resource's objects.

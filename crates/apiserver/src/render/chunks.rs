@@ -1,0 +1,145 @@
+//! A long list, piece by piece: its body is never whole in memory.
+
+use std::io::Write;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::{Objects, whole};
+use crate::registry::List;
+
+/// A piece is about this long.
+const PIECE: usize = 64 * 1024;
+
+/// Shorter lists are sent at once, with their length.
+pub(super) const LONG: usize = 2 * PIECE;
+
+/// The pieces of a list of whole objects in JSON.
+pub(super) struct Pieces {
+    list: List,
+    objects: Objects,
+    /// The next item.
+    place: usize,
+    ended: bool,
+}
+
+impl Pieces {
+    pub(super) fn new(list: List, objects: Objects) -> Pieces {
+        Pieces { list, objects, place: 0, ended: false }
+    }
+}
+
+impl Iterator for Pieces {
+    type Item = Vec<u8>;
+
+    fn next(&mut self) -> Option<Vec<u8>> {
+        if self.ended {
+            return None;
+        }
+        let mut out = Vec::with_capacity(PIECE + PIECE / 8);
+        if self.place == 0 {
+            whole::write_list_head(&self.list, &self.objects, &mut out);
+        }
+        let prefix = whole::own_prefix(&self.objects);
+        while out.len() < PIECE {
+            let Some(entry) = self.list.entries.get(self.place) else {
+                out.extend_from_slice(b"]}\n");
+                self.ended = true;
+                break;
+            };
+            if self.place > 0 {
+                out.push(b',');
+            }
+            whole::write_item(entry, &self.objects, &prefix, &mut out);
+            self.place += 1;
+        }
+        Some(out)
+    }
+}
+
+/// The same pieces, compressed.
+pub(super) struct Compressed<I> {
+    pieces: Option<I>,
+    encoder: GzEncoder<Vec<u8>>,
+}
+
+impl<I: Iterator<Item = Vec<u8>>> Compressed<I> {
+    pub(super) fn new(pieces: I) -> Compressed<I> {
+        Compressed { pieces: Some(pieces), encoder: GzEncoder::new(Vec::new(), Compression::fast()) }
+    }
+}
+
+impl<I: Iterator<Item = Vec<u8>>> Iterator for Compressed<I> {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        const INTO_MEMORY: &str = "writing into memory does not fail";
+        loop {
+            match self.pieces.as_mut()?.next() {
+                Some(piece) => self.encoder.write_all(&piece).expect(INTO_MEMORY),
+                None => {
+                    self.pieces = None;
+                    self.encoder.try_finish().expect(INTO_MEMORY);
+                }
+            }
+            let ready = std::mem::take(self.encoder.get_mut());
+            if !ready.is_empty() {
+                return Some(ready.into());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::sync::Arc;
+
+    use coracle_api::catalog::BUILTIN;
+    use coracle_api::codec::json;
+    use coracle_store::Revision;
+    use flate2::read::GzDecoder;
+
+    use super::*;
+    use crate::authn::Caller;
+    use crate::cache::Entry;
+    use crate::registry::Scope;
+
+    fn objects() -> Objects {
+        let resource = BUILTIN.resource("", "v1", "configmaps").expect("built in");
+        Objects::of(&Scope::new(resource, "a", &Caller::default()))
+    }
+
+    fn list(items: usize) -> List {
+        let objects = objects();
+        let entry = |place: usize| {
+            let text = format!(
+                r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"name":"c{place}","uid":"u{place}"}},"data":{{"k":"{}"}}}}"#,
+                "x".repeat(place % 3000)
+            );
+            let tree = json::parse(text.as_bytes()).expect("JSON");
+            let revision = Revision::new(place as u64 + 1);
+            Arc::new(Entry::new(&format!("a/c{place}"), &tree, &BUILTIN, objects.resource, revision))
+        };
+        let entries = (0..items).map(entry).collect();
+        List { revision: Revision::new(9), entries, continue_token: String::new(), remaining: None }
+    }
+
+    #[test]
+    fn pieces_make_the_same_list_compressed_or_not() {
+        for items in [0, 1, 500] {
+            let mut whole = Vec::new();
+            whole::write_list(&list(items), &objects(), &mut whole);
+            whole.push(b'\n');
+            let pieces: Vec<Vec<u8>> = Pieces::new(list(items), objects()).collect();
+            assert!(pieces.iter().all(|piece| piece.len() < 2 * PIECE));
+            assert_eq!(String::from_utf8_lossy(&pieces.concat()), String::from_utf8_lossy(&whole));
+            let compressed: Vec<u8> =
+                Compressed::new(Pieces::new(list(items), objects())).flatten().collect();
+            let mut plain = Vec::new();
+            GzDecoder::new(&compressed[..]).read_to_end(&mut plain).expect("gzip");
+            assert_eq!(plain, whole);
+        }
+    }
+}
