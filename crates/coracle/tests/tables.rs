@@ -33,6 +33,9 @@ fn every_resource_has_a_table() {
     for expected in WIDE.lines() {
         assert!(lines.iter().any(|line| line == expected), "{expected:?} is not in\n{wide}");
     }
+    // The version that is not kept has the same rows.
+    let old = server.kubectl(&["get", "horizontalpodautoscalers.v1.autoscaling", "t", "--no-headers"]);
+    assert_eq!(cells(&old), "t Deployment/t cpu: <unknown>/80% 2 5 0 AGE");
 }
 
 /// A few of what is printed then: columns of every type, wide ones, names with something behind them.
@@ -42,6 +45,7 @@ default configmap/t 2 AGE
 default endpoints/t 10.0.0.1:80,10.0.0.2:80,10.0.0.1:81 + 1 more... AGE
 NAMESPACE LAST SEEN TYPE REASON OBJECT SUBOBJECT SOURCE MESSAGE FIRST SEEN COUNT NAME
 default <unknown> Normal Started pod/t kubelet, t Started container c <unknown> 3 event/t
+default <unknown> Normal Started pod/t kubelet, t Started container c <unknown> 3 event.events.k8s.io/t
 NAMESPACE NAME CREATED AT
 namespace/default Active AGE
 node/t Unknown,SchedulingDisabled worker AGE <none> <none> <unknown> <unknown> <unknown>
