@@ -12,13 +12,15 @@ use coracle_api::codec::media_type::{self, PatchType};
 use coracle_api::resource_version::ResourceVersion;
 use futures_util::stream;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited, StreamBody};
 use hyper::body::Frame;
 
 use crate::answer::{self, Answer};
-use crate::authn::{Caller, User};
+use crate::authn::Caller;
 use crate::cache::Entry;
+use crate::health::Health;
+use crate::lifecycle::{Lifecycle, Stage};
 use crate::openapi::OpenApi;
 use crate::registry::{
     self, Call, Content, Deleted, List, Part, Registry, Scope, Wanted, WatchStream, Written,
@@ -42,15 +44,16 @@ const PRODUCED: [&str; 5] = [
 /// How often a watch that asked for bookmarks gets one.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 
-/// A watch without a timeout of its own ends after this.
-const WATCH_LASTS: Duration = Duration::from_secs(1800);
-
 /// Everything a request needs.
 pub struct Server {
-    pub registry: Registry,
+    pub registry: Arc<Registry>,
     pub openapi: OpenApi,
     /// `host:port`, as discovery tells it to clients.
     pub address: String,
+    pub health: Health,
+    pub lifecycle: Arc<Lifecycle>,
+    /// How long a watch lasts at least that does not say; at most twice as long.
+    pub min_watch: Duration,
 }
 
 /// A body of bytes, wherever it comes from.
@@ -60,35 +63,33 @@ impl<B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send> RequestBody
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Server {
-    /// Answers a request of an authenticated user. `user` is an error if authentication failed.
+    /// Answers a request of somebody who may make it.
     pub async fn handle<B: RequestBody>(
         self: &Arc<Self>,
-        request: Request<B>,
-        user: Result<User, ApiError>,
+        head: &Parts,
+        info: &RequestInfo,
+        query: &Query,
+        caller: &Caller,
+        body: B,
     ) -> Answer {
-        let (head, body) = request.into_parts();
-        let accept = text_header(&head.headers, header::ACCEPT);
-        let query = Query::parse(head.uri.query().unwrap_or_default());
-        let plain = Form::negotiate(accept, &query, text_header(&head.headers, header::USER_AGENT));
+        let user_agent = text_header(&head.headers, header::USER_AGENT);
+        let plain = Form::negotiate(text_header(&head.headers, header::ACCEPT), query, user_agent);
         // Refusals have one shape only: a client that accepts nothing but another one is told in JSON.
         let form = plain.clone().unwrap_or(Form::JSON);
-        let info = RequestInfo::new(&head.method, head.uri.path(), &query);
-        let result = match user {
-            Err(error) => Err(error),
-            Ok(user) => match &info.target {
-                None if OpenApi::is_at(&info.path) => {
-                    Ok(self.openapi.answer(&head, &query, &Catalog::builtin(), (self.registry.now)()).await)
-                }
-                None => self.plain(&head, &info.path, plain),
-                Some(target) if !has_group(&target.group) => {
-                    return answer::text(StatusCode::NOT_FOUND, "404 page not found\n");
-                }
-                Some(target) => {
-                    let user_agent = text_header(&head.headers, header::USER_AGENT).to_string();
-                    let caller = Caller { user, user_agent };
-                    self.resource(&head.method, &head.headers, &info, target, &caller, &query, body).await
-                }
+        let result = match &info.target {
+            None if OpenApi::is_at(&info.path) => {
+                return self.openapi.answer(head, query, &Catalog::builtin(), (self.registry.now)()).await;
+            }
+            None => match self.health.answer(&info.path, query).await {
+                Some(health) => return health,
+                None => self.plain(head, &info.path, plain),
             },
+            Some(target) if !has_group(&target.group) => {
+                return answer::text(StatusCode::NOT_FOUND, "404 page not found\n");
+            }
+            Some(target) => {
+                self.resource(&head.method, &head.headers, info, target, caller, query, body).await
+            }
         };
         result.unwrap_or_else(|error| answer::error(&error, form))
     }
@@ -96,7 +97,6 @@ impl Server {
     /// Paths that are not about a resource.
     fn plain(&self, head: &Parts, path: &str, form: Result<Form, ApiError>) -> Result<Answer, ApiError> {
         let known = match path {
-            "/healthz" | "/livez" | "/readyz" => Some(Ok(answer::text(StatusCode::OK, "ok"))),
             "/version" => Some(Ok(answer::value(StatusCode::OK, &version(), Form::JSON))),
             _ => discovery::answer(path, &head.headers, &self.address, form),
         };
@@ -293,17 +293,29 @@ impl Server {
             }
             Err(error) => return Err(error),
         };
-        let ends = tokio::time::Instant::now() + options.timeout.unwrap_or(WATCH_LASTS);
+        let ends = tokio::time::Instant::now() + options.timeout.unwrap_or_else(|| self.watch_lasts());
+        let state = (events, writer, self.lifecycle.subscribe());
         let body =
-            StreamBody::new(stream::unfold((events, writer), move |(mut events, mut writer)| async move {
-                let chunk = next_chunk(&mut events, &mut writer, ends).await?;
-                Some((Ok::<_, Infallible>(Frame::data(Bytes::from(chunk))), (events, writer)))
+            StreamBody::new(stream::unfold(state, move |(mut events, mut writer, mut stages)| async move {
+                let chunk = tokio::select! {
+                    biased;
+                    chunk = next_chunk(&mut events, &mut writer, ends) => chunk?,
+                    // A client that finds its stream ended watches on, with another server if there is one.
+                    _ = stages.wait_for(|stage| *stage >= Stage::Draining) => return None,
+                };
+                Some((Ok::<_, Infallible>(Frame::data(Bytes::from(chunk))), (events, writer, stages)))
             }));
         let mut response = Response::new(body.boxed_unsync());
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         Ok(response)
+    }
+
+    /// Not the same for all: those who began together should not come back together.
+    fn watch_lasts(&self) -> Duration {
+        let share = (self.registry.random)() % 1000;
+        self.min_watch + self.min_watch.mul_f64(f64::from(u32::try_from(share).unwrap_or_default()) / 1000.0)
     }
 }
 

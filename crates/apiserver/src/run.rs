@@ -1,39 +1,60 @@
-//! The server assembled: caches over a store, the road over the caches, a listener before it all.
+//! The server assembled: caches over a store, the road over the caches, the chain before the road, a listener before it
+//! all; and beside them what keeps the cluster's own objects.
 
+use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::{fs, io};
+use std::time::Duration;
 
 use coracle_api::time::Timestamp;
 use coracle_store::Store;
-use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::admission::Admission;
+use crate::authn::{Authentication, Authenticator, Authorities, BearerTokens, ClientCertificates};
+use crate::authz::{AlwaysAllow, Authorization};
+use crate::bootstrap::{self, Advertised};
 use crate::cache::{Caches, FeedError};
+use crate::chain::Chain;
+use crate::flow::{self, Flow};
 use crate::handler::Server;
+use crate::health::Health;
+use crate::hooks::Hook;
+use crate::lifecycle::{Lifecycle, Stage};
+use crate::loopback::Loopback;
 use crate::openapi::OpenApi;
 use crate::registry::{NodePorts, Registry};
-use crate::serve::{self, Identity, Serving, TlsError};
-use crate::{ApiError, authn, bootstrap};
+use crate::serve::files::{FileError, FromFiles};
+use crate::serve::{self, CertificateFiles, Serving, TlsConfig, TlsError};
+
+/// At shutdown, requests that have begun may take this long at most, however long they were promised.
+const DRAIN_WITHIN: Duration = Duration::from_secs(10);
 
 /// What a server is to be. Made once, from a command line.
 pub struct Config {
     /// Its certificate, with what leads to the authority, and the key.
     pub certificate: CertificateFiles,
+    /// Refuse what is older than TLS 1.3.
+    pub tls13_only: bool,
+    pub http2: bool,
+    /// How many requests one HTTP/2 connection may have open.
+    pub http2_streams: u32,
     /// Who signs client certificates; absent: nobody is known by a certificate.
     pub client_authorities: Option<PathBuf>,
     /// Whether requests without credentials are let in, as `system:anonymous`.
     pub anonymous: bool,
     /// Whether others write to the store as well.
     pub shared_store: bool,
-}
-
-pub struct CertificateFiles {
-    pub certificate: PathBuf,
-    pub key: PathBuf,
+    /// How long a request may take that is not meant to last.
+    pub request_timeout: Duration,
+    /// How long a watch lasts at least that does not say; at most twice as long.
+    pub min_request_timeout: Duration,
+    /// How long everything is answered as before after the server is told to end.
+    pub shutdown_delay: Duration,
+    /// Where pods find the server.
+    pub advertised: Advertised,
 }
 
 /// What a server takes from the machine it runs on.
@@ -48,23 +69,17 @@ pub struct World {
 /// Why a server does not run, or no longer.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    #[error("{}: cannot be read: {error}", file.display())]
-    File { file: PathBuf, error: io::Error },
-    #[error("{}: {error}", file.display())]
-    Pem { file: PathBuf, error: pem::Error },
+    #[error("the client CA cannot be used")]
+    ClientCa(#[from] FileError),
     #[error(transparent)]
     Tls(#[from] TlsError),
-    #[error(transparent)]
-    ClientCa(#[from] authn::BadClientCa),
     #[error("the caches cannot be filled")]
     Feed(#[from] FeedError),
-    #[error("the cluster cannot be given what it begins with: {}", .0.message)]
-    Bootstrap(ApiError),
     #[error("the listener: {0}")]
     Listener(io::Error),
 }
 
-/// Serves `listener` until `stop` says so; `ready` is called once, when requests are answered.
+/// Serves `listener` until `stop` says so; `ready` is called once, when the server is ready in every respect.
 pub async fn run(
     config: &Config,
     listener: TcpListener,
@@ -74,14 +89,9 @@ pub async fn run(
     ready: impl FnOnce() + Send,
 ) -> Result<(), RunError> {
     let address = listener.local_addr().map_err(RunError::Listener)?;
-    let acceptor = serve::acceptor(identity(&config.certificate)?)?;
-    let certificates = match &config.client_authorities {
-        None => None,
-        Some(file) => Some(authn::Certificates::new(&chain(file)?)?),
-    };
     let caches = Arc::new(Caches::new());
     let from = caches.fill(&*store).await?;
-    let registry = Registry {
+    let registry = Arc::new(Registry {
         store: store.clone(),
         caches: caches.clone(),
         admission: Admission::default(),
@@ -89,39 +99,133 @@ pub async fn run(
         shared_store: config.shared_store,
         now: world.now,
         random: world.random,
-    };
-    let serving = Arc::new(Serving {
-        server: Arc::new(Server { registry, openapi: OpenApi::default(), address: address.to_string() }),
-        acceptor,
-        certificates,
-        anonymous: config.anonymous,
-        now: world.now,
     });
-    let served = async {
-        bootstrap::ensure(&serving.server.registry).await.map_err(RunError::Bootstrap)?;
-        ready();
-        serve::serve(listener, serving.clone(), stop).await;
-        Ok(())
-    };
+    let house = assemble(config, address, registry, world)?;
+    let hooks = &house.hooks;
+    // The caches have been filled above.
+    hooks.informers.done();
+    hooks.storage.done();
     tokio::select! {
         biased;
-        result = served => result,
+        () = serve::serve(listener, house.serving.clone()) => Ok(()),
         lost = caches.follow(&*store, from) => Err(lost.into()),
+        () = flow::run(&house.flow, &house.loopback, &hooks.flow) => Ok(()),
+        () = bootstrap::run(&house.loopback, &house.facts, &hooks.bootstrap) => Ok(()),
+        () = announce(hooks, ready) => Ok(()),
+        () = end(&house.lifecycle, stop, config.shutdown_delay) => Ok(()),
     }
 }
 
-fn identity(files: &CertificateFiles) -> Result<Identity, RunError> {
-    let key = PrivateKeyDer::from_pem_slice(&read(&files.key)?)
-        .map_err(|error| RunError::Pem { file: files.key.clone(), error })?;
-    Ok(Identity { chain: chain(&files.certificate)?, key })
+/// The parts of a server.
+struct House {
+    serving: Arc<Serving>,
+    flow: Arc<Flow>,
+    loopback: Loopback,
+    facts: bootstrap::Facts,
+    hooks: Hooks,
+    lifecycle: Arc<Lifecycle>,
 }
 
-fn chain(file: &PathBuf) -> Result<Vec<CertificateDer<'static>>, RunError> {
-    CertificateDer::pem_slice_iter(&read(file)?)
-        .collect::<Result<_, _>>()
-        .map_err(|error| RunError::Pem { file: file.clone(), error })
+fn assemble(
+    config: &Config,
+    address: SocketAddr,
+    registry: Arc<Registry>,
+    world: World,
+) -> Result<House, RunError> {
+    let authorities = client_authorities(config)?;
+    let acceptor = serve::acceptor(&TlsConfig {
+        certificate: config.certificate.clone(),
+        newest_only: config.tls13_only,
+        http2: config.http2,
+        now: world.now,
+    })?;
+    let (hooks, lifecycle, flow) = (Hooks::new(), Arc::new(Lifecycle::default()), Arc::new(Flow::default()));
+    let health = Health { store: registry.store.clone(), lifecycle: lifecycle.clone(), hooks: hooks.all() };
+    let server = Arc::new(Server {
+        registry: registry.clone(),
+        openapi: OpenApi::default(),
+        address: address.to_string(),
+        health,
+        lifecycle: lifecycle.clone(),
+        min_watch: config.min_request_timeout,
+    });
+    let chain = Arc::new(Chain {
+        server,
+        authentication: authentication(authorities.clone(), config.anonymous),
+        authorization: Authorization { chain: vec![Arc::new(AlwaysAllow)] },
+        flow: flow.clone(),
+        lifecycle: lifecycle.clone(),
+        request_timeout: config.request_timeout,
+        world,
+    });
+    let serving = Arc::new(Serving {
+        chain,
+        acceptor,
+        http2_streams: config.http2_streams,
+        drain_within: DRAIN_WITHIN.min(config.request_timeout),
+    });
+    let facts = bootstrap::Facts { advertised: config.advertised.clone(), client_authorities: authorities };
+    Ok(House { serving, flow, loopback: Loopback::new(registry), facts, hooks, lifecycle })
 }
 
-fn read(file: &PathBuf) -> Result<Vec<u8>, RunError> {
-    fs::read(file).map_err(|error| RunError::File { file: file.clone(), error })
+/// Says once that the server is ready, and never returns.
+async fn announce(hooks: &Hooks, ready: impl FnOnce()) {
+    for hook in hooks.all() {
+        hook.finished().await;
+    }
+    ready();
+    std::future::pending().await
+}
+
+/// Leads the server to its end when it is told to, and never returns: the listener does.
+async fn end(lifecycle: &Lifecycle, mut stop: watch::Receiver<bool>, delay: Duration) {
+    // Where whoever could have told us is gone, nobody will.
+    if stop.wait_for(|stop| *stop).await.is_ok() {
+        lifecycle.enter(Stage::Leaving);
+        tokio::time::sleep(delay).await;
+        lifecycle.enter(Stage::Draining);
+    }
+    std::future::pending().await
+}
+
+/// Everything that begins with the server.
+struct Hooks {
+    informers: Arc<Hook>,
+    storage: Arc<Hook>,
+    flow: Arc<Hook>,
+    bootstrap: bootstrap::Hooks,
+}
+
+impl Hooks {
+    fn new() -> Hooks {
+        Hooks {
+            informers: Hook::new("generic-apiserver-start-informers"),
+            storage: Hook::new("storage-readiness"),
+            flow: Hook::new("priority-and-fairness-config-consumer"),
+            bootstrap: bootstrap::Hooks::new(),
+        }
+    }
+
+    fn all(&self) -> Vec<Arc<Hook>> {
+        let mut all = self.bootstrap.all();
+        all.extend([self.informers.clone(), self.storage.clone(), self.flow.clone()]);
+        all
+    }
+}
+
+fn client_authorities(config: &Config) -> Result<Option<Arc<FromFiles<Authorities>>>, FileError> {
+    let Some(file) = &config.client_authorities else { return Ok(None) };
+    let read = FromFiles::open(vec![file.clone()], |contents| {
+        Authorities::new(serve::certificates(&contents[0])?).map_err(|error| error.to_string())
+    });
+    Ok(Some(Arc::new(read?)))
+}
+
+fn authentication(authorities: Option<Arc<FromFiles<Authorities>>>, anonymous: bool) -> Authentication {
+    let mut chain: Vec<Box<dyn Authenticator>> = Vec::new();
+    if let Some(authorities) = authorities {
+        chain.push(Box::new(ClientCertificates { authorities }));
+    }
+    chain.push(Box::new(BearerTokens));
+    Authentication { chain, anonymous }
 }

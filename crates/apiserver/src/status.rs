@@ -85,6 +85,15 @@ impl ApiError {
         ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
     }
 
+    pub fn shutting_down() -> ApiError {
+        let error = ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "ServiceUnavailable",
+            "apiserver is shutting down",
+        );
+        ApiError { retry_after: Some(1), ..error }
+    }
+
     pub fn unauthorized() -> ApiError {
         ApiError::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
     }
@@ -154,6 +163,18 @@ impl ApiError {
             name => format!("{} \"{name}\" is forbidden: {why}", qualified(resource)),
         };
         ApiError::new(StatusCode::FORBIDDEN, "Forbidden", message).with(about(resource, name))
+    }
+
+    /// A request that authorization does not let through; `why` begins with who cannot do what.
+    pub fn denied(details: Details, why: &str) -> ApiError {
+        let message = match (details.kind.as_str(), details.group.as_str(), details.name.as_str()) {
+            ("", ..) => format!("forbidden: {why}"),
+            (kind, "", "") => format!("{kind} is forbidden: {why}"),
+            (kind, group, "") => format!("{kind}.{group} is forbidden: {why}"),
+            (kind, "", name) => format!("{kind} \"{name}\" is forbidden: {why}"),
+            (kind, group, name) => format!("{kind}.{group} \"{name}\" is forbidden: {why}"),
+        };
+        ApiError::new(StatusCode::FORBIDDEN, "Forbidden", message).with(details)
     }
 
     /// Fields that are not what they should be, all of them at once.

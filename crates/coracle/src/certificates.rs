@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use coracle_apiserver::run::CertificateFiles;
+use coracle_apiserver::serve::CertificateFiles;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose, SanType,
@@ -117,6 +117,27 @@ impl Certificates {
         write_private(&files.key, &pair.key)?;
         Ok(pair)
     }
+}
+
+/// A certificate that nobody vouches for, made if there is none: for a server that was given none.
+pub(crate) fn ensure_self_signed(
+    files: &CertificateFiles,
+    addresses: &[IpAddr],
+    names: &[String],
+) -> Result<(), CertificateError> {
+    if files.certificate.exists() && files.key.exists() {
+        return Ok(());
+    }
+    let mut params = named("kube-apiserver", None);
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    for name in names {
+        params.subject_alt_names.push(SanType::DnsName(name.as_str().try_into()?));
+    }
+    params.subject_alt_names.extend(addresses.iter().map(|address| SanType::IpAddress(*address)));
+    let key = KeyPair::generate()?;
+    let certificate = params.self_signed(&key)?;
+    write_private(&files.certificate, &certificate.pem())?;
+    write_private(&files.key, &key.serialize_pem())
 }
 
 fn named(common_name: &str, organization: Option<&str>) -> CertificateParams {

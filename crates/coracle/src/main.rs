@@ -6,6 +6,7 @@
 mod certificates;
 mod decode;
 mod flags;
+mod host;
 mod kube_apiserver;
 mod process;
 mod server;

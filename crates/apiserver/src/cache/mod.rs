@@ -102,6 +102,17 @@ impl Cache {
         self.snapshot.load().entries.get(key).cloned()
     }
 
+    /// Rung at every change.
+    pub fn bell(&self) -> &Arc<Bell> {
+        &self.bell
+    }
+
+    /// Rung at every change of one object.
+    pub fn bell_of(&self, key: &str) -> Listening {
+        let lane = self.past().lanes.join(&Interest::Object(Text::new(key)));
+        Listening::lane(lane.expect("an object has a lane"))
+    }
+
     /// What happens after `revision`; the error is the oldest revision that is kept.
     pub fn after(&self, revision: Revision, interest: &Interest) -> Result<Start, Revision> {
         let mut past = self.past();

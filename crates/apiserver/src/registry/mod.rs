@@ -4,6 +4,7 @@
 //! admit, shape and judge by the kind's [`strategy`], encode once, compare-and-swap in the store, wait until the cache
 //! has it. Reads stop at the cache. Kinds with behaviour of their own live below, in the folder of their group.
 
+mod apiregistration;
 mod autoscaling;
 mod continuation;
 mod coordination;

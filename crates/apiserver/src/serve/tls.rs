@@ -3,35 +3,99 @@
 //! Client certificates are asked for, never demanded and not judged here: the handshake only proves that the client
 //! holds the key of what it presents.
 
+use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use coracle_api::time::Timestamp;
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
+};
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
 use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme};
 use tokio_rustls::TlsAcceptor;
 
-/// A certificate chain and its key.
-pub struct Identity {
-    pub chain: Vec<CertificateDer<'static>>,
-    pub key: PrivateKeyDer<'static>,
+use super::files::{FileError, FromFiles};
+
+/// A certificate, with what leads to its authority, and the key.
+#[derive(Clone, Debug)]
+pub struct CertificateFiles {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the serving certificate cannot be used")]
-pub struct TlsError(#[from] rustls::Error);
+pub enum TlsError {
+    #[error("the serving certificate cannot be used")]
+    Certificate(#[from] FileError),
+    #[error("TLS cannot be set up")]
+    Settings(#[from] rustls::Error),
+}
 
-/// Accepts connections as `identity`.
-pub fn acceptor(identity: Identity) -> Result<TlsAcceptor, TlsError> {
+/// How connections are secured.
+pub struct TlsConfig {
+    pub certificate: CertificateFiles,
+    /// Only TLS 1.3.
+    pub newest_only: bool,
+    pub http2: bool,
+    /// The wall clock.
+    pub now: fn() -> Timestamp,
+}
+
+/// Accepts connections as what the files say at that moment.
+pub fn acceptor(config: &TlsConfig) -> Result<TlsAcceptor, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let algorithms = provider.signature_verification_algorithms;
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
+    let files = vec![config.certificate.certificate.clone(), config.certificate.key.clone()];
+    let of_key = provider.clone();
+    let current = FromFiles::open(files, move |contents| certified(&contents[0], &contents[1], &of_key))?;
+    let versions: &[&rustls::SupportedProtocolVersion] =
+        if config.newest_only { &[&rustls::version::TLS13] } else { rustls::DEFAULT_VERSIONS };
+    let mut settings = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)?
         .with_client_cert_verifier(Arc::new(AskOnly { algorithms }))
-        .with_single_cert(identity.chain, identity.key)?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
+        .with_cert_resolver(Arc::new(Current { certificate: current, now: config.now }));
+    settings.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    if !config.http2 {
+        settings.alpn_protocols.remove(0);
+    }
+    Ok(TlsAcceptor::from(Arc::new(settings)))
+}
+
+/// The certificates of a PEM text.
+pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let found = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+    let found = found.map_err(|error| error.to_string())?;
+    if found.is_empty() { Err("there is no certificate in it".to_string()) } else { Ok(found) }
+}
+
+fn certified(certificate: &[u8], key: &[u8], provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, String> {
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| format!("the key: {error}"))?;
+    let chain = certificates(certificate)?;
+    // This also finds a key that is another certificate's.
+    CertifiedKey::from_der(chain, key, provider).map(Arc::new).map_err(|error| error.to_string())
+}
+
+struct Current {
+    certificate: FromFiles<Arc<CertifiedKey>>,
+    now: fn() -> Timestamp,
+}
+
+impl fmt::Debug for Current {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Current")
+    }
+}
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.certificate.current((self.now)()).as_ref().clone())
+    }
 }
 
 #[derive(Debug)]

@@ -4,6 +4,7 @@
 //! arguments and gathers every mistake, [`help`] prints the table for a person. `_` and `-` in names are the same.
 
 mod help;
+pub(crate) mod values;
 
 pub(crate) use help::help;
 

@@ -1,109 +1,193 @@
 //! The flags of the API server: upstream's names, sections and defaults, for what works here.
 
-use std::path::PathBuf;
-
+use super::not_yet::NOT_YET;
 use super::options::Options;
+use crate::flags::values::{duration, file, ip, list, number, switch, text};
 use crate::flags::{Flag, Table, Takes};
 
 pub(super) const TABLE: Table<Options> = Table {
     component: "kube-apiserver",
     about: "The Kubernetes API server: it keeps the cluster's objects, checks who may change them, and tells of changes.",
-    sections: &["secure serving", "authentication", "authorization", "storage"],
-    flags: &[SERVING, AUTHENTICATION, STORAGE],
-    not_yet: &[],
+    sections: &["generic", "storage", "secure serving", "authentication", "authorization", "misc"],
+    flags: &[GENERIC, STORAGE, SERVING, ACCESS, MISC],
+    not_yet: NOT_YET,
 };
 
+const fn value(
+    section: &'static str,
+    name: &'static str,
+    what: &'static str,
+    default: &'static str,
+    about: &'static str,
+    set: fn(&mut Options, &str) -> Result<(), String>,
+) -> Flag<Options> {
+    Flag { name, section, takes: Takes::Value(what), default, about, set }
+}
+
+const fn yes_or_no(
+    section: &'static str,
+    name: &'static str,
+    default: &'static str,
+    about: &'static str,
+    set: fn(&mut Options, &str) -> Result<(), String>,
+) -> Flag<Options> {
+    Flag { name, section, takes: Takes::Switch, default, about, set }
+}
+
+const GENERIC: &[Flag<Options>] = &[
+    value(
+        "generic",
+        "advertise-address",
+        "IP",
+        "",
+        "Address at which the rest of the cluster finds this server. Without it --bind-address, or, where that is every \
+         address, the one of the interface that leads out of the host",
+        |options, given| ip(&mut options.advertise_address, given),
+    ),
+    value(
+        "generic",
+        "request-timeout",
+        "DURATION",
+        "1m0s",
+        "How long a request may take that is not meant to last (as watches are)",
+        |options, given| duration(&mut options.request_timeout, given),
+    ),
+    value(
+        "generic",
+        "min-request-timeout",
+        "SECONDS",
+        "1800",
+        "How long a watch lasts at least that does not say; at most it lasts twice as long",
+        |options, given| number(&mut options.min_request_timeout, given),
+    ),
+    value(
+        "generic",
+        "shutdown-delay-duration",
+        "DURATION",
+        "0s",
+        "How long everything is answered as before when the server is told to end, while /readyz says no",
+        |options, given| duration(&mut options.shutdown_delay, given),
+    ),
+];
+
+const STORAGE: &[Flag<Options>] = &[value(
+    "storage",
+    "data-dir",
+    "DIR",
+    "",
+    "Keep everything in the embedded store in this folder (Coracle's own)",
+    |options, given| file(&mut options.data_dir, given),
+)];
+
 const SERVING: &[Flag<Options>] = &[
-    Flag {
-        name: "bind-address",
-        section: "secure serving",
-        takes: Takes::Value("IP"),
-        default: "0.0.0.0",
-        about: "Address to listen on",
-        set: |options, text| {
-            options.bind_address = text.parse().map_err(|_| format!("failed to parse IP: {text:?}"))?;
-            Ok(())
-        },
-    },
-    Flag {
-        name: "secure-port",
-        section: "secure serving",
-        takes: Takes::Value("PORT"),
-        default: "6443",
-        about: "Port to listen on, with TLS",
-        set: |options, text| {
-            options.secure_port = text.parse().map_err(|_| "not a port".to_string())?;
-            Ok(())
-        },
-    },
-    Flag {
-        name: "tls-cert-file",
-        section: "secure serving",
-        takes: Takes::Value("FILE"),
-        default: "",
-        about: "The server's certificate, followed by those that lead to its authority",
-        set: |options, text| file(&mut options.tls_cert_file, text),
-    },
-    Flag {
-        name: "tls-private-key-file",
-        section: "secure serving",
-        takes: Takes::Value("FILE"),
-        default: "",
-        about: "The key of --tls-cert-file",
-        set: |options, text| file(&mut options.tls_private_key_file, text),
-    },
+    value(
+        "secure serving",
+        "bind-address",
+        "IP",
+        "0.0.0.0",
+        "Address to listen on; 0.0.0.0 and :: are every address",
+        |options, given| ip(&mut options.bind_address, given),
+    ),
+    value(
+        "secure serving",
+        "secure-port",
+        "PORT",
+        "6443",
+        "Port to listen on, with TLS",
+        |options, given| number(&mut options.secure_port, given),
+    ),
+    value(
+        "secure serving",
+        "cert-dir",
+        "DIR",
+        "/var/run/kubernetes",
+        "Where the server keeps the certificate that it makes for itself when none is given (apiserver.crt, apiserver.key)",
+        |options, given| file(&mut options.cert_dir, given),
+    ),
+    value(
+        "secure serving",
+        "tls-cert-file",
+        "FILE",
+        "",
+        "The server's certificate, followed by those that lead to its authority. Read again when it changes",
+        |options, given| file(&mut options.tls_cert_file, given),
+    ),
+    value(
+        "secure serving",
+        "tls-private-key-file",
+        "FILE",
+        "",
+        "The key of --tls-cert-file",
+        |options, given| file(&mut options.tls_private_key_file, given),
+    ),
+    value(
+        "secure serving",
+        "tls-min-version",
+        "VERSION",
+        "",
+        "Oldest version of TLS that is spoken: VersionTLS12 or VersionTLS13",
+        |options, given| text(&mut options.tls_min_version, given),
+    ),
+    yes_or_no(
+        "secure serving",
+        "disable-http2-serving",
+        "false",
+        "Speak HTTP/1.1 alone",
+        |options, given| switch(&mut options.disable_http2_serving, given),
+    ),
+    value(
+        "secure serving",
+        "http2-max-streams-per-connection",
+        "COUNT",
+        "0",
+        "How many requests one HTTP/2 connection may have open; 0: 100",
+        |options, given| number(&mut options.http2_max_streams, given),
+    ),
 ];
 
-const AUTHENTICATION: &[Flag<Options>] = &[
-    Flag {
-        name: "client-ca-file",
-        section: "authentication",
-        takes: Takes::Value("FILE"),
-        default: "",
-        about: "Authorities of client certificates: the common name of one is the user, its organizations are the groups",
-        set: |options, text| file(&mut options.client_ca_file, text),
-    },
-    Flag {
-        name: "anonymous-auth",
-        section: "authentication",
-        takes: Takes::Switch,
-        default: "true",
-        about: "Let requests without credentials in, as system:anonymous of the group system:unauthenticated. Never \
-                done while everything is allowed (--authorization-mode=AlwaysAllow)",
-        set: |options, text| switch(&mut options.anonymous_auth, text),
-    },
-    Flag {
-        name: "authorization-mode",
-        section: "authorization",
-        takes: Takes::Value("MODES"),
-        default: "AlwaysAllow",
-        about: "Who decides what a user may do. Only AlwaysAllow exists yet",
-        set: |options, text| {
-            options.authorization_mode.extend(text.split(',').map(ToString::to_string));
-            Ok(())
-        },
-    },
+const ACCESS: &[Flag<Options>] = &[
+    value(
+        "authentication",
+        "client-ca-file",
+        "FILE",
+        "",
+        "Authorities of client certificates: the common name of one is the user, its organizations are the groups. Read \
+         again when it changes",
+        |options, given| file(&mut options.client_ca_file, given),
+    ),
+    yes_or_no(
+        "authentication",
+        "anonymous-auth",
+        "true",
+        "Let requests without credentials in, as system:anonymous of the group system:unauthenticated. Never done while \
+         everything is allowed (--authorization-mode=AlwaysAllow)",
+        |options, given| switch(&mut options.anonymous_auth, given),
+    ),
+    value(
+        "authorization",
+        "authorization-mode",
+        "MODES",
+        "AlwaysAllow",
+        "Who decides what a user may do. Only AlwaysAllow exists yet",
+        |options, given| list(&mut options.authorization_mode, given),
+    ),
 ];
 
-const STORAGE: &[Flag<Options>] = &[Flag {
-    name: "data-dir",
-    section: "storage",
-    takes: Takes::Value("DIR"),
-    default: "",
-    about: "Keep everything in the embedded store in this folder",
-    set: |options, text| file(&mut options.data_dir, text),
-}];
-
-fn switch(option: &mut bool, text: &str) -> Result<(), String> {
-    *option = match text {
-        "1" | "t" | "T" | "true" | "TRUE" | "True" => true,
-        "0" | "f" | "F" | "false" | "FALSE" | "False" => false,
-        _ => return Err(format!("strconv.ParseBool: parsing {text:?}: invalid syntax")),
-    };
-    Ok(())
-}
-
-fn file(option: &mut Option<PathBuf>, text: &str) -> Result<(), String> {
-    *option = Some(PathBuf::from(text));
-    Ok(())
-}
+const MISC: &[Flag<Options>] = &[
+    value(
+        "misc",
+        "service-cluster-ip-range",
+        "CIDRS",
+        "10.0.0.0/24",
+        "Addresses of Services: one range, or one of each family separated by a comma",
+        |options, given| list(&mut options.service_cluster_ip_range, given),
+    ),
+    value(
+        "misc",
+        "kubernetes-service-node-port",
+        "PORT",
+        "0",
+        "Make the Service kubernetes one of type NodePort, with this port on every node",
+        |options, given| number(&mut options.kubernetes_service_node_port, given),
+    ),
+];

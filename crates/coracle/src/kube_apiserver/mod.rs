@@ -1,6 +1,8 @@
 //! `coracle kube-apiserver`: the API server alone, with upstream's flags, on the embedded store.
 
+mod complete;
 mod flags;
+mod not_yet;
 mod options;
 
 use std::io;
@@ -9,9 +11,11 @@ use std::net::SocketAddr;
 use clap::Args;
 use coracle_apiserver::{RunError, serve};
 
+use crate::certificates::CertificateError;
 use crate::flags::{self as command_line, Asked, Mistakes};
 use crate::process::{self, ProcessError};
 use crate::world::WORLD;
+use complete::complete;
 use options::Options;
 
 /// Runs the API server alone.
@@ -28,6 +32,8 @@ pub(crate) enum ServerError {
     CommandLine(#[from] Mistakes),
     #[error(transparent)]
     Process(#[from] ProcessError),
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
     #[error("{address}: cannot be listened on: {error}")]
     Bind { address: SocketAddr, error: io::Error },
     #[error(transparent)]
@@ -46,7 +52,10 @@ pub(crate) fn run(command: &KubeApiserver) -> Result<(), ServerError> {
 }
 
 async fn serve(options: &Options) -> Result<(), ServerError> {
-    let settings = options.complete()?;
+    let settings = complete(options)?;
+    if let Some(own) = &settings.own_certificate {
+        own.ensure()?;
+    }
     let store = process::open_store(&settings.data_dir)?;
     let address = settings.listen;
     let listener = serve::bind(address).await.map_err(|error| ServerError::Bind { address, error })?;

@@ -1,95 +1,52 @@
-//! What the flags say, and what becomes of it: one configuration, or every mistake at once.
+//! What the flags say. [`complete`](super::complete) makes a configuration of it.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::IpAddr;
 use std::path::PathBuf;
-
-use coracle_apiserver::Config;
-use coracle_apiserver::run::CertificateFiles;
-
-use crate::flags::Mistakes;
+use std::time::Duration;
 
 /// The flags as they were given.
 pub(super) struct Options {
-    pub(super) bind_address: IpAddr,
-    pub(super) secure_port: u16,
+    pub(super) bind_address: Option<IpAddr>,
+    pub(super) secure_port: i64,
+    pub(super) cert_dir: Option<PathBuf>,
     pub(super) tls_cert_file: Option<PathBuf>,
     pub(super) tls_private_key_file: Option<PathBuf>,
+    pub(super) tls_min_version: String,
+    pub(super) disable_http2_serving: bool,
+    pub(super) http2_max_streams: i64,
+    pub(super) advertise_address: Option<IpAddr>,
+    pub(super) request_timeout: Duration,
+    pub(super) min_request_timeout: i64,
+    pub(super) shutdown_delay: Duration,
     pub(super) client_ca_file: Option<PathBuf>,
     pub(super) anonymous_auth: bool,
     pub(super) authorization_mode: Vec<String>,
+    pub(super) service_cluster_ip_range: Vec<String>,
+    pub(super) kubernetes_service_node_port: i64,
     pub(super) data_dir: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Options {
         Options {
-            bind_address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            bind_address: None,
             secure_port: 6443,
+            cert_dir: Some(PathBuf::from("/var/run/kubernetes")),
             tls_cert_file: None,
             tls_private_key_file: None,
+            tls_min_version: String::new(),
+            disable_http2_serving: false,
+            http2_max_streams: 0,
+            advertise_address: None,
+            request_timeout: Duration::from_secs(60),
+            min_request_timeout: 1800,
+            shutdown_delay: Duration::ZERO,
             client_ca_file: None,
             anonymous_auth: true,
             authorization_mode: Vec::new(),
+            service_cluster_ip_range: Vec::new(),
+            kubernetes_service_node_port: 0,
             data_dir: None,
-        }
-    }
-}
-
-/// Options that hold together, with what follows from them filled in.
-pub(super) struct Settings {
-    pub(super) listen: SocketAddr,
-    pub(super) data_dir: PathBuf,
-    pub(super) config: Config,
-}
-
-/// Modes that upstream knows.
-const MODES: [&str; 6] = ["AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node"];
-
-impl Options {
-    pub(super) fn complete(&self) -> Result<Settings, Mistakes> {
-        let mut mistakes = Vec::new();
-        if self.secure_port == 0 {
-            mistakes.push(
-                "--secure-port 0 must be between 1 and 65535, inclusive. It cannot be turned off with 0"
-                    .to_string(),
-            );
-        }
-        self.check_modes(&mut mistakes);
-        if self.data_dir.is_none() {
-            mistakes.push("--data-dir must be given".to_string());
-        }
-        match (&self.tls_cert_file, &self.tls_private_key_file, &self.data_dir) {
-            (Some(certificate), Some(key), Some(data_dir)) if mistakes.is_empty() => Ok(Settings {
-                listen: SocketAddr::new(self.bind_address, self.secure_port),
-                data_dir: data_dir.clone(),
-                config: Config {
-                    certificate: CertificateFiles { certificate: certificate.clone(), key: key.clone() },
-                    client_authorities: self.client_ca_file.clone(),
-                    anonymous: self.anonymous_auth && !self.everything_is_allowed(),
-                    shared_store: false,
-                },
-            }),
-            (certificate, key, _) => {
-                if certificate.is_none() || key.is_none() {
-                    mistakes.push("--tls-cert-file and --tls-private-key-file must be given".to_string());
-                }
-                Err(Mistakes(mistakes))
-            }
-        }
-    }
-
-    /// Then nobody is let in without saying who: upstream's rule.
-    fn everything_is_allowed(&self) -> bool {
-        self.authorization_mode.is_empty() || self.authorization_mode.iter().any(|mode| mode == "AlwaysAllow")
-    }
-
-    fn check_modes(&self, mistakes: &mut Vec<String>) {
-        for mode in self.authorization_mode.iter().filter(|mode| *mode != "AlwaysAllow") {
-            mistakes.push(if MODES.contains(&mode.as_str()) {
-                format!("authorization-mode {mode:?} is not supported yet: this server has AlwaysAllow alone")
-            } else {
-                format!("authorization-mode {mode:?} is not a valid mode")
-            });
         }
     }
 }

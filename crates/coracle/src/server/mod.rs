@@ -3,13 +3,17 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use base64::Engine;
 use clap::Args;
+use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::{Config, RunError, serve};
 use coracle_store::face::{Face, FaceConfig, FaceError, FaceTls, Listen};
+use ipnet::IpNet;
 
 use crate::certificates::{self, CertificateError, Certificates, Pair};
+use crate::host;
 use crate::process::{self, ProcessError};
 use crate::world::WORLD;
 
@@ -35,6 +39,9 @@ pub(crate) struct Server {
     #[arg(long, value_name = "ADDRESS", value_parser = etcd_address)]
     etcd_listen: Option<Listen>,
 }
+
+/// Addresses of Services.
+const SERVICES: &str = "10.96.0.0/12";
 
 fn etcd_address(text: &str) -> Result<Listen, String> {
     match text.strip_prefix("unix://") {
@@ -74,7 +81,11 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
 
     let pki = Certificates::new(folder);
     let authority = pki.authority()?;
-    let server = pki.server(&authority, &[address.ip(), IpAddr::V4(Ipv4Addr::LOCALHOST)])?;
+    let reachable = host::reachable_address(address.ip());
+    let services: IpNet = SERVICES.parse().expect("it is a range");
+    let mut addresses = vec![address.ip(), IpAddr::V4(Ipv4Addr::LOCALHOST), reachable];
+    addresses.extend(services.hosts().next());
+    let server = pki.server(&authority, &addresses)?;
     let administrator = pki.administrator(&authority)?;
     let kubeconfig = folder.join("admin.kubeconfig");
     certificates::write_private(&kubeconfig, &kubeconfig_text(address, &authority, &administrator))?;
@@ -85,10 +96,22 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     };
     let config = Config {
         certificate: pki.files("apiserver"),
+        tls13_only: false,
+        http2: true,
+        http2_streams: 100,
         client_authorities: Some(pki.files("ca").certificate),
         // Whoever is let in may do everything.
         anonymous: false,
         shared_store: false,
+        request_timeout: Duration::from_secs(60),
+        min_request_timeout: Duration::from_secs(1800),
+        shutdown_delay: Duration::ZERO,
+        advertised: Advertised {
+            address: reachable,
+            port: address.port(),
+            service_cidrs: vec![services],
+            node_port: 0,
+        },
     };
     let ready = || process::announce(&readiness(address, &kubeconfig, face.as_ref()));
     let result = process::until_signalled(|stop| {

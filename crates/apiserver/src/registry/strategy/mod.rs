@@ -22,7 +22,9 @@ use coracle_api::{Path, Value};
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
-use super::{OwnMetadata, Part, Registry, Scope, autoscaling, coordination, core, scheduling};
+use super::{
+    OwnMetadata, Part, Registry, Scope, apiregistration, autoscaling, coordination, core, scheduling,
+};
 use crate::ApiError;
 
 /// What a strategy may look at besides the objects.
@@ -175,6 +177,7 @@ pub(super) fn of(resource: &Resource) -> &'static dyn AnyStrategy {
         ("", "secrets") => &core::secret::Secrets,
         ("", "services") => &core::service::Services,
         ("", "serviceaccounts") => &core::service_account::ServiceAccounts,
+        ("apiregistration.k8s.io", "apiservices") => &apiregistration::api_service::APIServices,
         ("autoscaling", "horizontalpodautoscalers") => {
             &autoscaling::horizontal_pod_autoscaler::HorizontalPodAutoscalers
         }

@@ -1,0 +1,152 @@
+//! Client certificates: the common name is the user, the organizations are the groups.
+//!
+//! A certificate is asked for in the TLS handshake and judged here, so that a bad one is an answer with a Status and not
+//! a broken connection. The judgement holds for the connection, until the certificate expires or the authorities change:
+//! a signature costs more than the rest of a request.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use coracle_api::time::Timestamp;
+use rustls::RootCertStore;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use x509_parser::oid_registry::{Oid, asn1_rs::oid};
+use x509_parser::prelude::{FromDer, X509Certificate, X509Name};
+
+use super::{Authenticator, Opinion, Presented, User};
+use crate::serve::files::FromFiles;
+
+/// Where upstream looks for a user's UID.
+const UID: Oid<'static> = oid!(1.3.6.1.4.1.57683.2);
+
+/// The extra field that tells which credential was used.
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
+/// The other end of a connection.
+pub struct Peer {
+    /// Its own certificate first; empty: it has none.
+    chain: Vec<CertificateDer<'static>>,
+    judged: Mutex<Option<Judged>>,
+}
+
+/// A certificate that was found good.
+struct Judged {
+    by: Arc<Authorities>,
+    expires: i64,
+    user: Arc<User>,
+}
+
+impl Peer {
+    pub fn new(chain: Vec<CertificateDer<'static>>) -> Peer {
+        Peer { chain, judged: Mutex::default() }
+    }
+}
+
+/// Those whose signature on a client certificate counts.
+pub struct Authorities {
+    certificates: Vec<CertificateDer<'static>>,
+    verifier: Arc<dyn ClientCertVerifier>,
+}
+
+/// Why client certificates cannot be judged at all.
+#[derive(Debug, thiserror::Error)]
+#[error("the client CA cannot be used: {0}")]
+pub struct BadClientCa(String);
+
+impl Authorities {
+    pub fn new(certificates: Vec<CertificateDer<'static>>) -> Result<Authorities, BadClientCa> {
+        let mut roots = RootCertStore::empty();
+        for certificate in &certificates {
+            roots.add(certificate.clone()).map_err(|error| BadClientCa(error.to_string()))?;
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        let verifier = verifier.map_err(|error| BadClientCa(error.to_string()))?;
+        Ok(Authorities { certificates, verifier })
+    }
+
+    pub fn certificates(&self) -> &[CertificateDer<'static>] {
+        &self.certificates
+    }
+
+    /// The user of a presented chain, and when it ceases to be one.
+    fn judge(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Result<Option<(User, i64)>, String> {
+        let [own, intermediates @ ..] = chain else { return Ok(None) };
+        let seconds = u64::try_from(now.unix_seconds()).unwrap_or_default();
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+        self.verifier.verify_client_cert(own, intermediates, now).map_err(|error| error.to_string())?;
+        let (_, certificate) = X509Certificate::from_der(own).map_err(|error| error.to_string())?;
+        let expires = certificate.validity().not_after.timestamp();
+        Ok(user(certificate.subject(), own)?.map(|user| (user, expires)))
+    }
+}
+
+/// Judges the certificates of peers. The authorities are read again when their file changes.
+pub struct ClientCertificates {
+    pub authorities: Arc<FromFiles<Authorities>>,
+}
+
+#[async_trait]
+impl Authenticator for ClientCertificates {
+    async fn authenticate(&self, presented: &Presented<'_>) -> Opinion {
+        if presented.peer.chain.is_empty() {
+            return Opinion::Unknown;
+        }
+        let authorities = self.authorities.current(presented.now);
+        let mut judged = presented.peer.judged.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*judged
+            && Arc::ptr_eq(&known.by, &authorities)
+            && presented.now.unix_seconds() <= known.expires
+        {
+            return Opinion::Known(known.user.clone());
+        }
+        match authorities.judge(&presented.peer.chain, presented.now) {
+            Ok(None) => Opinion::Unknown,
+            Ok(Some((user, expires))) => {
+                let user = Arc::new(user.authenticated());
+                *judged = Some(Judged { by: authorities, expires, user: user.clone() });
+                Opinion::Known(user)
+            }
+            Err(why) => Opinion::Wrong(why),
+        }
+    }
+}
+
+/// Whom a subject names; nobody without a common name.
+fn user(subject: &X509Name<'_>, der: &[u8]) -> Result<Option<User>, String> {
+    // Where there are several, the last one counts.
+    let name = subject.iter_common_name().filter_map(|name| name.as_str().ok()).last().unwrap_or_default();
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let uids: Vec<&str> = subject.iter_by_oid(&UID).filter_map(|uid| uid.as_str().ok()).collect();
+    let uid = match uids[..] {
+        [] => "",
+        [uid] if !uid.is_empty() => uid,
+        [_] => return Err("UID cannot be an empty string".to_string()),
+        _ => return Err("expected 1 UID, but found multiple".to_string()),
+    };
+    let groups = subject.iter_organization().filter_map(|name| name.as_str().ok()).map(str::to_string);
+    Ok(Some(User {
+        name: name.to_string(),
+        uid: uid.to_string(),
+        groups: groups.collect(),
+        extra: BTreeMap::from([(
+            CREDENTIAL_ID.to_string(),
+            vec![format!("X509SHA256={}", fingerprint(der))],
+        )]),
+    }))
+}
+
+fn fingerprint(der: &[u8]) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, der);
+    digest.as_ref().iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("strings take everything");
+        text
+    })
+}

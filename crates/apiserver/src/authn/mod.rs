@@ -1,0 +1,115 @@
+//! Who is asking: the chain of authenticators.
+//!
+//! Each looks at what a request presents and says whom it knows, that it knows nobody, or that what was presented is
+//! wrong. The first who knows somebody is believed; a wrong credential beside a good one does no harm, alone it is a
+//! 401. Whoever presents nothing is `system:anonymous`, where that is allowed.
+
+mod bearer;
+mod certificate;
+mod user;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use coracle_api::time::Timestamp;
+use http::HeaderMap;
+use tracing::debug;
+
+pub use bearer::BearerTokens;
+pub use certificate::{Authorities, BadClientCa, ClientCertificates, Peer};
+pub use user::{Caller, User};
+
+use crate::ApiError;
+
+/// What a request says about who sends it.
+pub struct Presented<'a> {
+    pub peer: &'a Peer,
+    pub headers: &'a HeaderMap,
+    pub now: Timestamp,
+}
+
+/// What an authenticator makes of it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Opinion {
+    Known(Arc<User>),
+    /// Nothing was presented that this one could judge.
+    Unknown,
+    /// Why what was presented is wrong: for the log, never for the client.
+    Wrong(String),
+}
+
+/// One of the chain.
+#[async_trait]
+pub trait Authenticator: Send + Sync {
+    async fn authenticate(&self, presented: &Presented<'_>) -> Opinion;
+}
+
+/// The chain.
+pub struct Authentication {
+    pub chain: Vec<Box<dyn Authenticator>>,
+    /// Whether those who present nothing are let in, as nobody.
+    pub anonymous: bool,
+}
+
+impl Authentication {
+    /// The user of a request, or a 401.
+    pub async fn user(&self, presented: &Presented<'_>) -> Result<Arc<User>, ApiError> {
+        let mut wrong = false;
+        for authenticator in &self.chain {
+            match authenticator.authenticate(presented).await {
+                Opinion::Known(user) => return Ok(user),
+                Opinion::Unknown => {}
+                Opinion::Wrong(why) => {
+                    debug!(why, "credentials were refused");
+                    wrong = true;
+                }
+            }
+        }
+        if self.anonymous && !wrong { Ok(User::anonymous()) } else { Err(ApiError::unauthorized()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Says(Opinion);
+
+    #[async_trait]
+    impl Authenticator for Says {
+        async fn authenticate(&self, _: &Presented<'_>) -> Opinion {
+            self.0.clone()
+        }
+    }
+
+    fn jane() -> Opinion {
+        Opinion::Known(Arc::new(User { name: "jane".to_string(), ..User::default() }))
+    }
+
+    fn wrong() -> Opinion {
+        Opinion::Wrong("expired".to_string())
+    }
+
+    async fn check(opinions: Vec<Opinion>, anonymous: bool, expected: Option<&str>) {
+        let chain = opinions.into_iter().map(|opinion| Box::new(Says(opinion)) as Box<dyn Authenticator>);
+        let authentication = Authentication { chain: chain.collect(), anonymous };
+        let (peer, headers) = (Peer::new(Vec::new()), HeaderMap::new());
+        let presented = Presented { peer: &peer, headers: &headers, now: Timestamp::from_unix(0, 0) };
+        let user = authentication.user(&presented).await;
+        assert_eq!(user.ok().map(|user| user.name.clone()).as_deref(), expected);
+    }
+
+    #[tokio::test]
+    async fn the_first_who_knows_somebody_is_believed() {
+        check(vec![Opinion::Unknown, jane()], true, Some("jane")).await;
+        check(vec![wrong(), jane()], true, Some("jane")).await;
+    }
+
+    #[tokio::test]
+    async fn nobody_is_let_in_only_without_credentials_and_where_allowed() {
+        check(vec![Opinion::Unknown], true, Some("system:anonymous")).await;
+        check(vec![], true, Some("system:anonymous")).await;
+        check(vec![Opinion::Unknown], false, None).await;
+        check(vec![wrong(), Opinion::Unknown], true, None).await;
+    }
+}

@@ -1,0 +1,71 @@
+//! Users, as authorization, admission and audit know them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Of everybody who has been recognised.
+const AUTHENTICATED: &str = "system:authenticated";
+/// Of everybody who has not.
+const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// Those who may do anything.
+const MASTERS: &str = "system:masters";
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct User {
+    pub name: String,
+    pub uid: String,
+    pub groups: Vec<String>,
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+impl User {
+    /// Somebody who has been recognised.
+    pub fn authenticated(mut self) -> User {
+        if !self.is_in(AUTHENTICATED) && !self.is_in(UNAUTHENTICATED) {
+            self.groups.push(AUTHENTICATED.to_string());
+        }
+        self
+    }
+
+    /// Whoever shows nothing.
+    pub fn anonymous() -> Arc<User> {
+        Arc::new(User {
+            name: "system:anonymous".to_string(),
+            groups: vec![UNAUTHENTICATED.to_string()],
+            ..User::default()
+        })
+    }
+
+    pub fn is_anonymous(&self) -> bool {
+        self.name == "system:anonymous"
+    }
+
+    pub fn is_in(&self, group: &str) -> bool {
+        self.groups.iter().any(|own| own == group)
+    }
+
+    /// Nobody asks what such a user may do.
+    pub fn is_master(&self) -> bool {
+        self.is_in(MASTERS)
+    }
+}
+
+/// Who makes a request, and with which program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Caller {
+    pub user: Arc<User>,
+    /// It names the owner of fields where the request does not.
+    pub user_agent: String,
+}
+
+impl Caller {
+    /// The server itself.
+    pub fn system() -> Caller {
+        let user = User {
+            name: "system:apiserver".to_string(),
+            groups: vec![MASTERS.to_string(), AUTHENTICATED.to_string()],
+            ..User::default()
+        };
+        Caller { user: Arc::new(user), user_agent: "kube-apiserver".to_string() }
+    }
+}

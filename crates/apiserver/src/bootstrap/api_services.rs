@@ -1,0 +1,121 @@
+//! An APIService for every group and version that this server answers itself. They are made at the start: one that an
+//! administrator deletes stays away until the next.
+
+use coracle_api::catalog::{self, Resource};
+use coracle_api::{Value, typed};
+use http::StatusCode;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::{APIService, APIServiceSpec};
+
+use super::{MANAGER, once};
+use crate::ApiError;
+use crate::hooks::Hook;
+use crate::loopback::{Loopback, resource};
+use crate::registry::Part;
+
+/// Objects with this label are ours.
+const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
+
+/// Of groups, how far up in discovery they stand, and of their versions. It decides what a name means that several
+/// groups have.
+const PRIORITIES: [(&str, &str, i32, i32); 22] = [
+    ("", "v1", 18000, 1),
+    ("apps", "v1", 17800, 15),
+    ("events.k8s.io", "v1", 17750, 15),
+    ("authentication.k8s.io", "v1", 17700, 15),
+    ("authorization.k8s.io", "v1", 17600, 15),
+    ("autoscaling", "v1", 17500, 15),
+    ("autoscaling", "v2", 17500, 30),
+    ("batch", "v1", 17400, 15),
+    ("certificates.k8s.io", "v1", 17300, 15),
+    ("networking.k8s.io", "v1", 17200, 15),
+    ("policy", "v1", 17100, 15),
+    ("rbac.authorization.k8s.io", "v1", 17000, 15),
+    ("storage.k8s.io", "v1", 16800, 15),
+    ("admissionregistration.k8s.io", "v1", 16700, 15),
+    ("apiextensions.k8s.io", "v1", 16700, 15),
+    ("scheduling.k8s.io", "v1", 16600, 15),
+    ("coordination.k8s.io", "v1", 16500, 15),
+    ("node.k8s.io", "v1", 16300, 15),
+    ("discovery.k8s.io", "v1", 16200, 15),
+    ("resource.k8s.io", "v1", 16200, 21),
+    ("flowcontrol.apiserver.k8s.io", "v1", 16100, 21),
+    // What answers requests to this group is no APIService.
+    ("apiregistration.k8s.io", "v1", 0, 0),
+];
+
+pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
+    once(hook, async || {
+        for object in wanted() {
+            ensure(loopback, &object).await?;
+        }
+        Ok(())
+    })
+    .await;
+}
+
+async fn ensure(loopback: &Loopback, wanted: &Value) -> Result<(), ApiError> {
+    let Some(found) = loopback.get(api_services(), wanted.meta().name()) else {
+        return loopback.ensure(api_services(), "", MANAGER, wanted).await;
+    };
+    // One without the label is an administrator's.
+    if found.meta().label(AUTOMANAGED).is_none() || found.get("spec") == wanted.get("spec") {
+        return Ok(());
+    }
+    let mut mended = found;
+    let spec = wanted.get("spec").cloned().unwrap_or_else(Value::object);
+    mended.as_object_mut().expect("what is kept is an object").insert("spec", spec);
+    match loopback.update(api_services(), "", Part::Main, MANAGER, &mended).await {
+        Err(error) if error.code != StatusCode::CONFLICT => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn wanted() -> impl Iterator<Item = Value> {
+    let versions = catalog::groups()
+        .iter()
+        .flat_map(|group| group.versions.iter().map(move |version| (group.name.as_str(), version.as_str())));
+    versions.filter_map(|(group, version)| {
+        let (_, _, group_priority, version_priority) =
+            *PRIORITIES.iter().find(|(name, of, _, _)| *name == group && *of == version)?;
+        (group_priority > 0).then(|| api_service(group, version, group_priority, version_priority))
+    })
+}
+
+fn api_service(group: &str, version: &str, group_priority: i32, version_priority: i32) -> Value {
+    let object = APIService {
+        metadata: ObjectMeta {
+            name: Some(format!("{version}.{group}")),
+            labels: Some([(AUTOMANAGED.to_string(), "onstart".to_string())].into()),
+            ..ObjectMeta::default()
+        },
+        spec: Some(APIServiceSpec {
+            group: (!group.is_empty()).then(|| group.to_string()),
+            group_priority_minimum: group_priority,
+            version: Some(version.to_string()),
+            version_priority,
+            ..APIServiceSpec::default()
+        }),
+        status: None,
+    };
+    typed::to_tree(&object).expect("a typed object has a tree")
+}
+
+fn api_services() -> &'static Resource {
+    resource("apiregistration.k8s.io", "v1", "apiservices")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_group_and_version_of_the_catalogue_has_its_place() {
+        for group in catalog::groups() {
+            for version in group.versions.iter() {
+                let known = PRIORITIES.iter().any(|(name, of, ..)| group.name == *name && version == of);
+                assert!(known, "{}/{version}", group.name);
+            }
+        }
+    }
+}

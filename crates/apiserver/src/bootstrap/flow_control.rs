@@ -1,0 +1,89 @@
+//! The flow schemas and priority levels of a new cluster, and their upkeep.
+//!
+//! Those that a cluster cannot do without are always brought back to what they were; the others unless an administrator
+//! has taken them over, by saying so in an annotation or, without one, by having changed them. What was once made here
+//! and no longer belongs to a new cluster goes.
+
+use coracle_api::catalog::Resource;
+use coracle_api::{Value, typed};
+use http::StatusCode;
+
+use super::keep;
+use crate::ApiError;
+use crate::flow::defaults::{self, AUTO_UPDATE, MANDATORY};
+use crate::flow::{flow_schemas, priority_levels};
+use crate::hooks::Hook;
+use crate::loopback::Loopback;
+use crate::registry::Part;
+
+const MANAGER: &str = "api-priority-and-fairness-config-producer-v1";
+
+pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
+    let tree = "a typed object has a tree";
+    let levels: Vec<Value> =
+        defaults::priority_levels().iter().map(|level| typed::to_tree(level).expect(tree)).collect();
+    let schemas: Vec<Value> =
+        defaults::flow_schemas().iter().map(|schema| typed::to_tree(schema).expect(tree)).collect();
+    let bells = [&**loopback.cache(priority_levels()).bell(), &**loopback.cache(flow_schemas()).bell()];
+    keep(hook, &bells, async || {
+        for (resource, wanted) in [(priority_levels(), &levels), (flow_schemas(), &schemas)] {
+            ensure(loopback, resource, wanted).await?;
+            remove_others(loopback, resource, wanted).await?;
+        }
+        Ok(())
+    })
+    .await;
+}
+
+async fn ensure(loopback: &Loopback, resource: &'static Resource, wanted: &[Value]) -> Result<(), ApiError> {
+    for object in wanted {
+        let Some(found) = loopback.get(resource, object.meta().name()) else {
+            loopback.ensure(resource, "", MANAGER, object).await?;
+            continue;
+        };
+        if let Some(mended) = mended(&found, object) {
+            match loopback.update(resource, "", Part::Main, MANAGER, &mended).await {
+                // Somebody else has changed it or removed it: there will be another round.
+                Err(error) if matches!(error.code, StatusCode::CONFLICT | StatusCode::NOT_FOUND) => {}
+                result => drop(result?),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is to be written over `found`; `None`: it is as it should be, or not ours any more.
+fn mended(found: &Value, wanted: &Value) -> Option<Value> {
+    let annotation = found.meta().annotation(AUTO_UPDATE);
+    let mandatory = MANDATORY.contains(&wanted.meta().name());
+    let ours = match annotation {
+        Some("true") => true,
+        Some(_) => mandatory,
+        None => mandatory || found.meta().generation() == 1,
+    };
+    if !ours || (annotation == Some("true") && found.get("spec") == wanted.get("spec")) {
+        return None;
+    }
+    let mut mended = found.clone();
+    mended.meta_mut().set_annotation(AUTO_UPDATE, Some("true"));
+    mended.as_object_mut()?.insert("spec", wanted.get("spec")?.clone());
+    (mended != *found).then_some(mended)
+}
+
+async fn remove_others(
+    loopback: &Loopback,
+    resource: &'static Resource,
+    wanted: &[Value],
+) -> Result<(), ApiError> {
+    let snapshot = loopback.cache(resource).snapshot();
+    for (name, entry) in &snapshot.entries {
+        if wanted.iter().any(|object| object.meta().name() == name.as_str()) {
+            continue;
+        }
+        let object = entry.value(loopback.cache(resource).root());
+        if object.meta().annotation(AUTO_UPDATE) == Some("true") {
+            loopback.delete(resource, "", name).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,145 @@
+//! What every cluster has: made at the start, and kept where upstream keeps it.
+//!
+//! Each part is a hook that health shows. It makes its objects through the registry like any client, as
+//! `system:apiserver`; those that must not be missing are looked after whenever they change.
+
+mod api_services;
+mod authentication_info;
+mod flow_control;
+mod kubernetes_service;
+mod priority_classes;
+mod service_cidr;
+mod system_namespaces;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::select_all;
+use tracing::warn;
+
+pub use kubernetes_service::Advertised;
+
+use crate::ApiError;
+use crate::authn::Authorities;
+use crate::cache::Bell;
+use crate::hooks::Hook;
+use crate::loopback::Loopback;
+use crate::serve::files::FromFiles;
+
+/// How long a failure is left alone before the next attempt.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Who owns the fields of what is made here, unless upstream has another name for it.
+const MANAGER: &str = "kube-apiserver";
+
+/// What a new cluster is to be told.
+pub struct Facts {
+    pub advertised: Advertised,
+    /// Who signs client certificates.
+    pub client_authorities: Option<Arc<FromFiles<Authorities>>>,
+}
+
+/// The hooks of all parts.
+pub struct Hooks {
+    namespaces: Arc<Hook>,
+    authentication_info: Arc<Hook>,
+    priority_classes: Arc<Hook>,
+    flow_control: Arc<Hook>,
+    kubernetes_service: Arc<Hook>,
+    service_cidr: Arc<Hook>,
+    api_services: Arc<Hook>,
+}
+
+impl Hooks {
+    pub fn new() -> Hooks {
+        Hooks {
+            namespaces: Hook::new("start-system-namespaces-controller"),
+            authentication_info: Hook::new("start-cluster-authentication-info-controller"),
+            priority_classes: Hook::new("scheduling/bootstrap-system-priority-classes"),
+            flow_control: Hook::new("priority-and-fairness-config-producer"),
+            kubernetes_service: Hook::new("bootstrap-controller"),
+            service_cidr: Hook::new("start-kubernetes-service-cidr-controller"),
+            api_services: Hook::new("kube-apiserver-autoregistration"),
+        }
+    }
+
+    pub fn all(&self) -> Vec<Arc<Hook>> {
+        vec![
+            self.namespaces.clone(),
+            self.authentication_info.clone(),
+            self.priority_classes.clone(),
+            self.flow_control.clone(),
+            self.kubernetes_service.clone(),
+            self.service_cidr.clone(),
+            self.api_services.clone(),
+        ]
+    }
+}
+
+impl Default for Hooks {
+    fn default() -> Hooks {
+        Hooks::new()
+    }
+}
+
+/// Makes everything, and keeps it for ever.
+pub async fn run(loopback: &Loopback, facts: &Facts, hooks: &Hooks) {
+    let after_namespaces = async {
+        hooks.namespaces.finished().await;
+        tokio::join!(
+            authentication_info::run(
+                loopback,
+                facts.client_authorities.as_deref(),
+                &hooks.authentication_info
+            ),
+            kubernetes_service::run(
+                loopback,
+                &facts.advertised,
+                &hooks.service_cidr,
+                &hooks.kubernetes_service
+            ),
+        )
+    };
+    tokio::join!(
+        system_namespaces::run(loopback, &hooks.namespaces),
+        priority_classes::run(loopback, &hooks.priority_classes),
+        flow_control::run(loopback, &hooks.flow_control),
+        service_cidr::run(loopback, &facts.advertised.service_cidrs, &hooks.service_cidr),
+        api_services::run(loopback, &hooks.api_services),
+        after_namespaces,
+    );
+}
+
+/// Does it once, however often it must be tried.
+async fn once(hook: &Hook, mut ensure: impl AsyncFnMut() -> Result<(), ApiError>) {
+    while let Err(error) = ensure().await {
+        complain(hook, &error);
+        tokio::time::sleep(RETRY).await;
+    }
+    hook.done();
+}
+
+/// Does it, and again whenever one of the bells has rung.
+async fn keep(hook: &Hook, bells: &[&Bell], mut ensure: impl AsyncFnMut() -> Result<(), ApiError>) {
+    loop {
+        // Listened to before anything is looked at, so that nothing in between is missed.
+        let mut heard: Vec<_> = bells.iter().map(|bell| Box::pin(bell.heard())).collect();
+        heard.iter_mut().for_each(|heard| {
+            heard.as_mut().enable();
+        });
+        match ensure().await {
+            Ok(()) => {
+                hook.done();
+                select_all(heard).await;
+            }
+            Err(error) => {
+                complain(hook, &error);
+                tokio::time::sleep(RETRY).await;
+            }
+        }
+    }
+}
+
+fn complain(hook: &Hook, error: &ApiError) {
+    warn!(hook = hook.name, error = error.message, "did not succeed, trying again");
+}

@@ -1,0 +1,64 @@
+//! How long a short request may take: as long as it asks for, never longer than the server allows.
+
+use std::time::Duration;
+
+use coracle_api::codec::json;
+use coracle_api::time::parse_duration;
+use coracle_api::{Map, Value};
+use http::StatusCode;
+
+use crate::ApiError;
+use crate::answer::{self, Answer};
+use crate::request::Query;
+
+pub(super) fn of(query: &Query, longest: Duration) -> Result<Duration, ApiError> {
+    let Some(text) = query.get("timeout").filter(|text| !text.is_empty()) else { return Ok(longest) };
+    let asked = parse_duration(text).map_err(|error| {
+        ApiError::bad_request(format!("invalid timeout specified in the request URL - {error}"))
+    })?;
+    // Nothing, or less than nothing, is no wish at all.
+    Ok(asked.to_std().filter(|asked| !asked.is_zero() && *asked < longest).unwrap_or(longest))
+}
+
+/// The answer to a request that took too long. Upstream writes this one without kind and media type.
+pub(super) fn passed() -> Answer {
+    let mut status = Map::new();
+    status.insert("metadata", Value::object());
+    status.insert("status", "Failure");
+    status.insert("message", "Timeout: request did not complete within the allotted timeout");
+    status.insert("reason", "Timeout");
+    status.insert("details", Value::object());
+    status.insert("code", i64::from(StatusCode::GATEWAY_TIMEOUT.as_u16()));
+    let mut text = json::to_vec(&Value::Object(status));
+    text.push(b'\n');
+    answer::bytes(StatusCode::GATEWAY_TIMEOUT, "text/plain; charset=utf-8", text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(query: &str, expected: Result<u64, &str>) {
+        let given = of(&Query::parse(query), Duration::from_secs(60));
+        let given = given.map(|within| within.as_secs()).map_err(|error| error.message);
+        assert_eq!(given, expected.map_err(ToString::to_string), "{query}");
+    }
+
+    #[test]
+    fn a_request_may_ask_for_less_time_never_for_more() {
+        check("", Ok(60));
+        check("timeout=", Ok(60));
+        check("timeout=10s", Ok(10));
+        check("timeout=2m", Ok(60));
+        check("timeout=0s", Ok(60));
+        check("timeout=-5s", Ok(60));
+        check(
+            "timeout=x",
+            Err("invalid timeout specified in the request URL - time: invalid duration \"x\""),
+        );
+        check(
+            "timeout=10",
+            Err("invalid timeout specified in the request URL - time: missing unit in duration \"10\""),
+        );
+    }
+}

@@ -1,0 +1,158 @@
+//! What every request passes on its way to the handler, and every answer on its way back.
+//!
+//! Outermost first: the audit id; a panic becomes a 500; how long it may take; who asks; which flow it belongs to; may
+//! they. What the handler answers gets the headers that all answers have.
+
+mod deadline;
+mod panics;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coracle_api::uid::Uid;
+use http::request::Parts;
+use http::{HeaderName, HeaderValue, Request, StatusCode, Version, header};
+
+use crate::ApiError;
+use crate::answer::{self, Answer};
+use crate::authn::{Authentication, Caller, Peer, Presented, User};
+use crate::authz::{Attributes, Authorization};
+use crate::flow::{Class, Flow};
+use crate::handler::{RequestBody, Server};
+use crate::lifecycle::Lifecycle;
+use crate::render::Form;
+use crate::request::{Query, RequestInfo};
+use crate::run::World;
+
+const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+const FLOW_SCHEMA: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
+const PRIORITY_LEVEL: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
+
+pub struct Chain {
+    pub server: Arc<Server>,
+    pub authentication: Authentication,
+    pub authorization: Authorization,
+    pub flow: Arc<Flow>,
+    pub lifecycle: Arc<Lifecycle>,
+    /// How long a short request may take.
+    pub request_timeout: Duration,
+    pub world: World,
+}
+
+/// A request's head, taken apart.
+struct Head {
+    parts: Parts,
+    query: Query,
+    info: RequestInfo,
+    /// For refusals.
+    form: Form,
+}
+
+impl Chain {
+    pub async fn answer<B: RequestBody>(self: &Arc<Self>, request: Request<B>, peer: &Peer) -> Answer {
+        let audit_id = self.audit_id(request.headers().get(AUDIT_ID));
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let mut answer = match panics::caught(self.pass(request, peer)).await {
+            Ok(answer) => answer,
+            Err(panic) => panics::answer(&panic, &method, &uri, &audit_id),
+        };
+        let headers = answer.headers_mut();
+        headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
+        headers.insert(AUDIT_ID, audit_id);
+        answer
+    }
+
+    async fn pass<B: RequestBody>(self: &Arc<Self>, request: Request<B>, peer: &Peer) -> Answer {
+        let (parts, body) = request.into_parts();
+        let query = Query::parse(parts.uri.query().unwrap_or_default());
+        let info = RequestInfo::new(&parts.method, parts.uri.path(), &query);
+        let text = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let form = Form::negotiate(text(header::ACCEPT), &query, text(header::USER_AGENT));
+        let form = form.unwrap_or(Form::JSON);
+        let head = Head { parts, query, info, form };
+        if head.info.is_long_running() {
+            return self.judge(head, body, peer).await;
+        }
+        let Some(_under_way) = self.lifecycle.begin() else {
+            return answer::error(&ApiError::shutting_down(), Form::JSON);
+        };
+        match deadline::of(&head.query, self.request_timeout) {
+            Err(error) => answer::error(&error, head.form),
+            Ok(within) => {
+                let answered = tokio::time::timeout(within, self.judge(head, body, peer));
+                answered.await.unwrap_or_else(|_| deadline::passed())
+            }
+        }
+    }
+
+    async fn judge<B: RequestBody>(self: &Arc<Self>, head: Head, body: B, peer: &Peer) -> Answer {
+        let presented = Presented { peer, headers: &head.parts.headers, now: (self.world.now)() };
+        let user = match self.authentication.user(&presented).await {
+            Ok(user) => user,
+            Err(error) => {
+                let mut answer = answer::error(&error, head.form);
+                close_if_expensive(head.parts.version, &mut answer);
+                return answer;
+            }
+        };
+        let class = self.classify(&user, &head.info);
+        let is_anonymous = user.is_anonymous();
+        let version = head.parts.version;
+        let attributes = Attributes { user: &user, request: &head.info };
+        let mut answer = match self.authorization.check(&attributes).await {
+            Err(error) => answer::error(&error, head.form),
+            Ok(()) => {
+                let user_agent = head.parts.headers.get(header::USER_AGENT);
+                let user_agent = user_agent.and_then(|value| value.to_str().ok()).unwrap_or_default();
+                let caller = Caller { user, user_agent: user_agent.to_string() };
+                self.server.handle(&head.parts, &head.info, &head.query, &caller, body).await
+            }
+        };
+        if let Some(class) = class {
+            answer.headers_mut().insert(FLOW_SCHEMA, class.flow_schema_uid.clone());
+            answer.headers_mut().insert(PRIORITY_LEVEL, class.priority_level_uid.clone());
+        }
+        if is_anonymous {
+            close_if_expensive(version, &mut answer);
+        }
+        answer
+    }
+
+    /// Of requests that last, only watches belong to a flow.
+    fn classify(&self, user: &User, info: &RequestInfo) -> Option<Arc<Class>> {
+        (!info.is_long_running() || info.verb == "watch").then(|| self.flow.classify(user, info))
+    }
+
+    /// What the client calls its request, or a new name for it.
+    fn audit_id(&self, given: Option<&HeaderValue>) -> HeaderValue {
+        match given {
+            Some(given) if !given.is_empty() => given.clone(),
+            _ => {
+                let mut random = [0; 16];
+                random[..8].copy_from_slice(&(self.world.random)().to_le_bytes());
+                random[8..].copy_from_slice(&(self.world.random)().to_le_bytes());
+                let id = Uid::from_random(random).to_string();
+                HeaderValue::from_str(&id).expect("a UUID is digits and dashes")
+            }
+        }
+    }
+}
+
+/// Marks an answer after which the connection is closed.
+#[derive(Clone, Copy, Debug)]
+pub struct LastAnswer;
+
+/// HTTP/2 is dear: who is not known does not keep such a connection.
+fn close_if_expensive(version: Version, answer: &mut Answer) {
+    if version == Version::HTTP_2 {
+        answer.extensions_mut().insert(LastAnswer);
+    }
+}
+
+/// A refusal that stands for itself, whatever the client accepts.
+fn plain_text(status: StatusCode, text: &str) -> Answer {
+    let mut answer = answer::text(status, text);
+    let nosniff = HeaderValue::from_static("nosniff");
+    answer.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    answer
+}

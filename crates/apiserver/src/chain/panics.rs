@@ -1,0 +1,42 @@
+//! A panic on the road of one request is that request's 500, a line in the log, and nobody else's business.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt;
+use http::{HeaderValue, Method, StatusCode, Uri};
+use tracing::error;
+
+use super::plain_text;
+use crate::answer::Answer;
+
+type Panic = Box<dyn Any + Send>;
+
+pub(super) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Panic> {
+    // What a panic leaves half done is the request's own; what requests share is behind locks that survive it.
+    AssertUnwindSafe(work).catch_unwind().await
+}
+
+pub(super) fn answer(panic: &Panic, method: &Method, uri: &Uri, audit_id: &HeaderValue) -> Answer {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or_default();
+    error!(%method, %uri, ?audit_id, panic = text, "a request panicked");
+    let text = "This request caused apiserver to panic. Look in the logs for details.\n";
+    plain_text(StatusCode::INTERNAL_SERVER_ERROR, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_one_answer() {
+        let panic = caught(async { panic!("on purpose {}", 1) }).await.err().unwrap();
+        let answer = answer(&panic, &Method::GET, &Uri::from_static("/"), &HeaderValue::from_static("id"));
+        assert_eq!(answer.status(), 500);
+        let text = answer.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(text, "This request caused apiserver to panic. Look in the logs for details.\n");
+    }
+}

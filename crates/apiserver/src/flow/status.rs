@@ -1,0 +1,84 @@
+//! Each flow schema is told whether the priority level it names exists.
+
+use coracle_api::time::{Time, Timestamp};
+use coracle_api::{Map, Value};
+use http::StatusCode;
+use k8s_openapi::api::flowcontrol::v1::{FlowSchema, PriorityLevelConfiguration};
+use tracing::warn;
+
+use super::{defaults, flow_schemas};
+use crate::loopback::Loopback;
+
+/// Who owns the condition.
+const MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";
+
+/// What the condition `Dangling` of a schema is to say.
+#[derive(Debug, PartialEq, Eq)]
+struct Dangling {
+    status: &'static str,
+    reason: &'static str,
+    message: String,
+}
+
+/// Writes the conditions that do not say so yet.
+pub(super) async fn write(
+    loopback: &Loopback,
+    schemas: &[FlowSchema],
+    levels: &[PriorityLevelConfiguration],
+) {
+    for schema in schemas {
+        let Some(dangling) = due(schema, levels) else { continue };
+        let name = schema.metadata.name.as_deref().unwrap_or_default();
+        let object = applied(name, &dangling, (loopback.registry.now)());
+        match loopback.apply_status(flow_schemas(), "", MANAGER, &object).await {
+            // It went meanwhile; the next round knows.
+            Err(error) if error.code == StatusCode::NOT_FOUND => {}
+            Err(error) => warn!(name, error = error.message, "a flow schema's status could not be written"),
+            Ok(()) => {}
+        }
+    }
+}
+
+/// `None`: the schema says it already.
+fn due(schema: &FlowSchema, levels: &[PriorityLevelConfiguration]) -> Option<Dangling> {
+    let wanted = &schema.spec.as_ref()?.priority_level_configuration.name;
+    let exists = defaults::MANDATORY.contains(&wanted.as_str())
+        || levels.iter().any(|level| level.metadata.name.as_ref() == Some(wanted));
+    let object = format!("This FlowSchema references the PriorityLevelConfiguration object named {wanted:?}");
+    let due = if exists {
+        Dangling { status: "False", reason: "Found", message: format!("{object} and it exists") }
+    } else {
+        Dangling {
+            status: "True",
+            reason: "NotFound",
+            message: format!("{object} but there is no such object"),
+        }
+    };
+    let conditions = schema.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let mut own = conditions.filter(|condition| condition.type_.as_deref() == Some("Dangling"));
+    let said = own.any(|condition| {
+        condition.status.as_deref() == Some(due.status)
+            && condition.reason.as_deref() == Some(due.reason)
+            && condition.message.as_ref() == Some(&due.message)
+    });
+    (!said).then_some(due)
+}
+
+fn applied(name: &str, dangling: &Dangling, now: Timestamp) -> Value {
+    let mut condition = Map::new();
+    condition.insert("type", "Dangling");
+    condition.insert("status", dangling.status);
+    condition.insert("lastTransitionTime", Time(now).to_string().as_str());
+    condition.insert("reason", dangling.reason);
+    condition.insert("message", dangling.message.as_str());
+    let mut status = Map::new();
+    status.insert("conditions", vec![Value::Object(condition)]);
+    let mut metadata = Map::new();
+    metadata.insert("name", name);
+    let mut object = Map::new();
+    object.insert("apiVersion", "flowcontrol.apiserver.k8s.io/v1");
+    object.insert("kind", "FlowSchema");
+    object.insert("metadata", Value::Object(metadata));
+    object.insert("status", Value::Object(status));
+    Value::Object(object)
+}

@@ -1,0 +1,187 @@
+//! Health: `/healthz`, `/livez` and `/readyz`, as a whole and check by check.
+//!
+//! A check is listed only where there is something behind it. Their order is upstream's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coracle_store::Store;
+use http::{HeaderValue, StatusCode, header};
+use tracing::info;
+
+use crate::answer::{self, Answer};
+use crate::hooks::Hook;
+use crate::lifecycle::{Lifecycle, Stage};
+use crate::request::Query;
+
+/// How long the store may take to answer.
+const STORE_WITHIN: Duration = Duration::from_secs(2);
+
+/// Everything that is asked about.
+pub struct Health {
+    pub store: Arc<dyn Store>,
+    pub lifecycle: Arc<Lifecycle>,
+    /// In any order.
+    pub hooks: Vec<Arc<Hook>>,
+}
+
+/// Which of the three is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Endpoint {
+    Healthz,
+    Livez,
+    Readyz,
+}
+
+impl Endpoint {
+    fn name(self) -> &'static str {
+        match self {
+            Endpoint::Healthz => "healthz",
+            Endpoint::Livez => "livez",
+            Endpoint::Readyz => "readyz",
+        }
+    }
+}
+
+enum Check {
+    Ping,
+    Store,
+    Hook(Arc<Hook>),
+    /// All APIServices of this server have been made.
+    Autoregistered(Arc<Hook>),
+    Shutdown,
+}
+
+/// Hooks in the order in which upstream lists them; others follow.
+const ORDER: [&str; 10] = [
+    "generic-apiserver-start-informers",
+    "priority-and-fairness-config-consumer",
+    "start-system-namespaces-controller",
+    "start-cluster-authentication-info-controller",
+    "storage-readiness",
+    "scheduling/bootstrap-system-priority-classes",
+    "priority-and-fairness-config-producer",
+    "bootstrap-controller",
+    "start-kubernetes-service-cidr-controller",
+    AUTOREGISTRATION,
+];
+
+const AUTOREGISTRATION: &str = "kube-apiserver-autoregistration";
+
+impl Health {
+    /// The answer at a path, if it is one of ours.
+    pub async fn answer(&self, path: &str, query: &Query) -> Option<Answer> {
+        let mut parts = path.strip_prefix('/')?.splitn(2, '/');
+        let endpoint = match parts.next()? {
+            "healthz" => Endpoint::Healthz,
+            "livez" => Endpoint::Livez,
+            "readyz" => Endpoint::Readyz,
+            _ => return None,
+        };
+        let checks = self.checks(endpoint);
+        match parts.next() {
+            None => Some(self.all(endpoint, &checks, query).await),
+            Some(name) => {
+                let (_, check) = checks.iter().find(|(known, _)| known == name)?;
+                Some(match self.check(check).await {
+                    Ok(()) => answer::text(StatusCode::OK, "ok"),
+                    Err(why) => failure(&format!("internal server error: {why}\n")),
+                })
+            }
+        }
+    }
+
+    async fn all(&self, endpoint: Endpoint, checks: &[(String, Check)], query: &Query) -> Answer {
+        let mut excluded: Vec<&str> = query.all("exclude").collect();
+        excluded.sort_unstable();
+        excluded.dedup();
+        let (mut text, mut failed) = (String::new(), Vec::new());
+        for (name, check) in checks {
+            if let Some(place) = excluded.iter().position(|excluded| excluded == name) {
+                excluded.remove(place);
+                text.push_str(&format!("[+]{name} excluded: ok\n"));
+                continue;
+            }
+            match self.check(check).await {
+                Ok(()) => text.push_str(&format!("[+]{name} ok\n")),
+                Err(why) => {
+                    // Everybody may ask; the reason is for the log.
+                    text.push_str(&format!("[-]{name} failed: reason withheld\n"));
+                    failed.push(format!("{name}: {why}"));
+                }
+            }
+        }
+        if !excluded.is_empty() {
+            let names: Vec<String> = excluded.iter().map(|name| format!("{name:?}")).collect();
+            let names = names.join(",");
+            text.push_str(&format!("warn: some health checks cannot be excluded: no matches for {names}\n"));
+        }
+        if !failed.is_empty() {
+            info!(endpoint = endpoint.name(), failed = failed.join(", "), "health check failed");
+            return failure(&format!("{text}{} check failed\n", endpoint.name()));
+        }
+        let text = match query.get("verbose") {
+            None => "ok".to_string(),
+            Some(_) => format!("{text}{} check passed\n", endpoint.name()),
+        };
+        nosniff(answer::text(StatusCode::OK, &text))
+    }
+
+    fn checks(&self, endpoint: Endpoint) -> Vec<(String, Check)> {
+        let is_ready = endpoint == Endpoint::Readyz;
+        let mut checks = vec![("ping".to_string(), Check::Ping), ("etcd".to_string(), Check::Store)];
+        if is_ready {
+            checks.push(("etcd-readiness".to_string(), Check::Store));
+        }
+        let place = |hook: &Hook| ORDER.iter().position(|name| *name == hook.name).unwrap_or(ORDER.len());
+        let mut hooks = self.hooks.clone();
+        hooks.sort_by_key(|hook| place(hook));
+        for hook in hooks {
+            checks.push((format!("poststarthook/{}", hook.name), Check::Hook(hook.clone())));
+            if hook.name == AUTOREGISTRATION {
+                checks.push(("autoregister-completion".to_string(), Check::Autoregistered(hook)));
+            }
+        }
+        if is_ready {
+            checks.push(("shutdown".to_string(), Check::Shutdown));
+        }
+        checks
+    }
+
+    async fn check(&self, check: &Check) -> Result<(), String> {
+        match check {
+            Check::Ping => Ok(()),
+            Check::Store => match tokio::time::timeout(STORE_WITHIN, self.store.status()).await {
+                Ok(Ok(_)) => Ok(()),
+                Ok(Err(error)) => Err(format!("error getting data from etcd: {error}")),
+                Err(_) => Err("error getting data from etcd: context deadline exceeded".to_string()),
+            },
+            Check::Hook(hook) if hook.is_done() => Ok(()),
+            Check::Hook(_) => Err("not finished".to_string()),
+            Check::Autoregistered(hook) if hook.is_done() => Ok(()),
+            Check::Autoregistered(_) => Err("missing APIService".to_string()),
+            Check::Shutdown if self.lifecycle.stage() == Stage::Serving => Ok(()),
+            Check::Shutdown => Err("process is shutting down".to_string()),
+        }
+    }
+
+    /// Every path there is, for the index.
+    pub fn paths(&self) -> Vec<String> {
+        let mut paths = Vec::new();
+        for endpoint in [Endpoint::Healthz, Endpoint::Livez, Endpoint::Readyz] {
+            paths.push(format!("/{}", endpoint.name()));
+            let checks = self.checks(endpoint);
+            paths.extend(checks.into_iter().map(|(name, _)| format!("/{}/{name}", endpoint.name())));
+        }
+        paths
+    }
+}
+
+fn failure(text: &str) -> Answer {
+    nosniff(answer::text(StatusCode::INTERNAL_SERVER_ERROR, text))
+}
+
+fn nosniff(mut answer: Answer) -> Answer {
+    answer.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}

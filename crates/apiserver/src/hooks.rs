@@ -1,0 +1,33 @@
+//! What a server begins when it starts, and whether it has: health asks about each by name.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+/// One thing that begins with the server.
+pub struct Hook {
+    /// As upstream calls it; its health check is `poststarthook/NAME`.
+    pub name: &'static str,
+    done: watch::Sender<bool>,
+}
+
+impl Hook {
+    pub fn new(name: &'static str) -> Arc<Hook> {
+        Arc::new(Hook { name, done: watch::Sender::new(false) })
+    }
+
+    /// Its work has been done once; it may go on to keep it so.
+    pub fn done(&self) {
+        self.done.send_if_modified(|done| !std::mem::replace(done, true));
+    }
+
+    pub fn is_done(&self) -> bool {
+        *self.done.borrow()
+    }
+
+    /// Resolves when its work has been done.
+    pub async fn finished(&self) {
+        // The sender lives as long as `self`.
+        drop(self.done.subscribe().wait_for(|done| *done).await);
+    }
+}

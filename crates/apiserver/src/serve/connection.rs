@@ -1,0 +1,206 @@
+//! One connection: TLS, then HTTP/1.1 or HTTP/2 as the handshake agreed, until either side has had enough.
+
+use std::convert::Infallible;
+use std::future::{pending, poll_fn};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::{Request, Response};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tokio::time::{Instant, Sleep};
+use tracing::debug;
+
+use super::Serving;
+use super::pace::{AtWork, Impatience, Pace, Paced};
+use super::socket::{Socket, peer_ended};
+use crate::answer;
+use crate::authn::Peer;
+use crate::chain::{Chain, LastAnswer};
+
+/// How long the TLS handshake may take.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+
+/// Headers of a request, all together.
+const MAX_HEADERS: u32 = 1 << 20;
+
+/// How many headers HTTP/1.1 may bring.
+const MAX_HEADER_COUNT: usize = 1000;
+
+/// What HTTP/2 lets one stream have in flight to us.
+const STREAM_WINDOW: u32 = 256 * 1024;
+
+/// How long a peer that has said its last word is still answered.
+const GOODBYE_WITHIN: Duration = Duration::from_secs(5);
+
+pub(super) async fn serve(stream: TcpStream, address: SocketAddr, serving: Arc<Serving>) {
+    if let Err(error) = stream.set_nodelay(true) {
+        return debug!(%address, %error, "the connection is gone already");
+    }
+    let socket = Arc::new(stream);
+    let accepted = serving.acceptor.accept(Socket(socket.clone()));
+    let stream = match tokio::time::timeout(HANDSHAKE_WITHIN, accepted).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return debug!(%address, %error, "TLS handshake failed"),
+        Err(_) => return debug!(%address, "TLS handshake took too long"),
+    };
+    let session = stream.get_ref().1;
+    let peer = Peer::new(session.peer_certificates().unwrap_or_default().to_vec());
+    let is_http2 = session.alpn_protocol() == Some(b"h2");
+    let pace = Pace::new(!is_http2);
+    let (enough, peer) = (Arc::new(Notify::new()), Arc::new(peer));
+    let service = {
+        let (chain, pace, enough) = (serving.chain.clone(), pace.clone(), enough.clone());
+        service_fn(move |request: Request<Incoming>| {
+            let work = pace.request();
+            respond(chain.clone(), request, peer.clone(), work, enough.clone())
+        })
+    };
+    let stream = TokioIo::new(Paced { stream, pace: pace.clone() });
+    let result = if is_http2 {
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        let streams = serving.http2_streams;
+        builder.timer(TokioTimer::new()).max_header_list_size(MAX_HEADERS).max_concurrent_streams(streams);
+        builder.max_frame_size(STREAM_WINDOW).initial_stream_window_size(STREAM_WINDOW);
+        builder.initial_connection_window_size(STREAM_WINDOW.saturating_mul(streams));
+        let served = builder.serve_connection(stream, service);
+        until_enough(served, &serving, &pace, &enough, pending()).await
+    } else {
+        let mut builder = http1::Builder::new();
+        builder.timer(TokioTimer::new()).header_read_timeout(None).max_headers(MAX_HEADER_COUNT);
+        builder.max_buf_size(MAX_HEADERS as usize + 4096).half_close(true);
+        let served = builder.serve_connection(stream, service).with_upgrades();
+        until_enough(served, &serving, &pace, &enough, peer_ended(&socket)).await
+    };
+    if let Err(error) = result {
+        debug!(%address, %error, "connection ended");
+    }
+}
+
+/// Passes a request along the chain; it is at work until its answer has left.
+async fn respond(
+    chain: Arc<Chain>,
+    request: Request<Incoming>,
+    peer: Arc<Peer>,
+    work: AtWork,
+    enough: Arc<Notify>,
+) -> Result<Response<Leaving>, Infallible> {
+    let answer = chain.answer(request, &peer).await;
+    if answer.extensions().get::<LastAnswer>().is_some() {
+        enough.notify_one();
+    }
+    Ok(answer.map(|body| Leaving { body, _work: work }))
+}
+
+/// The body of an answer on its way out.
+struct Leaving {
+    body: answer::Body,
+    _work: AtWork,
+}
+
+impl Body for Leaving {
+    type Data = bytes::Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Infallible>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A conversation in either version of HTTP.
+trait Conversation: Future<Output = hyper::Result<()>> {
+    /// What has been asked is answered, and nothing more.
+    fn finish(self: Pin<&mut Self>);
+}
+
+type Stream = TokioIo<Paced<tokio_rustls::server::TlsStream<Socket>>>;
+
+impl<S> Conversation for http1::UpgradeableConnection<Stream, S>
+where
+    S: Service<Request<Incoming>, Response = Response<Leaving>, Error = Infallible>,
+{
+    fn finish(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+impl<S> Conversation for http2::Connection<Stream, S, TokioExecutor>
+where
+    S: Service<Request<Incoming>, Response = Response<Leaving>, Error = Infallible, Future: Send + 'static>,
+{
+    fn finish(self: Pin<&mut Self>) {
+        self.graceful_shutdown();
+    }
+}
+
+/// Carries on a conversation until it ends, patience ends, or the server does.
+async fn until_enough(
+    conversation: impl Conversation,
+    serving: &Serving,
+    pace: &Pace,
+    enough: &Notify,
+    peer_ended: impl Future<Output = ()>,
+) -> hyper::Result<()> {
+    tokio::pin!(conversation);
+    tokio::select! {
+        biased;
+        result = conversation.as_mut() => return result,
+        why = patience(pace) => {
+            if why != Impatience::Idle {
+                return Ok(());
+            }
+        }
+        () = async { peer_ended.await; tokio::time::sleep(GOODBYE_WITHIN).await } => return Ok(()),
+        () = enough.notified() => {}
+        () = serving.chain.lifecycle.draining() => {}
+    }
+    conversation.as_mut().finish();
+    tokio::select! {
+        biased;
+        result = conversation => result,
+        _ = patience(pace) => Ok(()),
+    }
+}
+
+/// Resolves when it ends.
+async fn patience(pace: &Pace) -> Impatience {
+    let mut timer: Option<Pin<Box<Sleep>>> = None;
+    poll_fn(|context| {
+        pace.wake(context.waker());
+        loop {
+            let Some((at, why)) = pace.ends() else { return Poll::Pending };
+            let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+            // A timer that fires too early costs less than setting it anew at every request.
+            if at < timer.deadline() {
+                timer.as_mut().reset(at);
+            }
+            if timer.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            if at <= Instant::now() {
+                return Poll::Ready(why);
+            }
+            timer.as_mut().reset(at);
+        }
+    })
+    .await
+}

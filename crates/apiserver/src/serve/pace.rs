@@ -1,0 +1,180 @@
+//! How patient the server is with a connection: how long headers may take to come, how long nothing may be asked, how
+//! long an answer may wait to be read.
+//!
+//! [`Paced`] is the stream of a connection that notes when bytes come and when they cannot leave; [`Pace`] counts what is
+//! under way and says when patience ends. No timer runs for a connection that is at work.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::task::AtomicWaker;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
+
+/// From the first byte of a request to the end of its headers.
+pub(super) const HEADERS_WITHIN: Duration = Duration::from_secs(32);
+
+/// Between requests.
+pub(super) const IDLE_FOR: Duration = Duration::from_secs(90);
+
+/// Without a byte being taken from us.
+pub(super) const UNREAD_FOR: Duration = Duration::from_secs(60);
+
+/// Why a connection is not waited for any longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Impatience {
+    Headers,
+    Idle,
+    Unread,
+}
+
+/// What is going on in a connection. Moments are milliseconds since it began, plus one; zero: not now.
+pub(super) struct Pace {
+    began: Instant,
+    requests: AtomicUsize,
+    idle_since: AtomicU64,
+    headers_since: AtomicU64,
+    unread_since: AtomicU64,
+    /// HTTP/2 speaks also between requests: bytes need not be headers.
+    counts_headers: bool,
+    waker: AtomicWaker,
+}
+
+impl Pace {
+    pub(super) fn new(counts_headers: bool) -> Arc<Pace> {
+        Arc::new(Pace {
+            began: Instant::now(),
+            requests: AtomicUsize::new(0),
+            idle_since: AtomicU64::new(1),
+            headers_since: AtomicU64::new(0),
+            unread_since: AtomicU64::new(0),
+            counts_headers,
+            waker: AtomicWaker::new(),
+        })
+    }
+
+    /// A request has come; it is under way until the guard is dropped.
+    pub(super) fn request(self: &Arc<Pace>) -> AtWork {
+        self.requests.fetch_add(1, Ordering::AcqRel);
+        self.idle_since.store(0, Ordering::Release);
+        self.headers_since.store(0, Ordering::Release);
+        AtWork(self.clone())
+    }
+
+    /// When patience ends if nothing else happens, and why.
+    pub(super) fn ends(&self) -> Option<(Instant, Impatience)> {
+        let after = |moment: &AtomicU64, within: Duration, why| {
+            let since = moment.load(Ordering::Acquire).checked_sub(1)?;
+            Some((self.began + Duration::from_millis(since) + within, why))
+        };
+        [
+            after(&self.headers_since, HEADERS_WITHIN, Impatience::Headers),
+            after(&self.idle_since, IDLE_FOR, Impatience::Idle),
+            after(&self.unread_since, UNREAD_FOR, Impatience::Unread),
+        ]
+        .into_iter()
+        .flatten()
+        .min_by_key(|(at, _)| *at)
+    }
+
+    /// Who is woken when a connection becomes idle.
+    pub(super) fn wake(&self, waker: &std::task::Waker) {
+        self.waker.register(waker);
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
+    }
+
+    fn bytes_came(&self) {
+        if self.counts_headers
+            && self.requests.load(Ordering::Acquire) == 0
+            && self.headers_since.load(Ordering::Acquire) == 0
+        {
+            self.headers_since.store(self.now(), Ordering::Release);
+        }
+    }
+
+    fn write_ended(&self, taken: bool) {
+        if taken {
+            self.unread_since.store(0, Ordering::Release);
+        } else if self.unread_since.load(Ordering::Acquire) == 0 {
+            self.unread_since.store(self.now(), Ordering::Release);
+        }
+    }
+}
+
+/// A request that is under way.
+pub(super) struct AtWork(Arc<Pace>);
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        if self.0.requests.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.idle_since.store(self.0.now(), Ordering::Release);
+            self.0.waker.wake();
+        }
+    }
+}
+
+/// The stream of a connection.
+pub(super) struct Paced<S> {
+    pub(super) stream: S,
+    pub(super) pace: Arc<Pace>,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let result = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            self.pace.bytes_came();
+        }
+        result
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.pace.write_ended(result.is_ready());
+        result
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let result = Pin::new(&mut self.stream).poll_flush(context);
+        self.pace.write_ended(result.is_ready());
+        result
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let result = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.pace.write_ended(result.is_ready());
+        result
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
+        self.pace.write_ended(result.is_ready());
+        result
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}

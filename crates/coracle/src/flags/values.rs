@@ -1,0 +1,54 @@
+//! Values of flags, read as upstream reads them, with its words where one is wrong.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use coracle_api::go_text::{Quoted, parse_int};
+use coracle_api::time::parse_duration;
+
+/// What setting a flag comes to.
+pub(crate) type Set = Result<(), String>;
+
+pub(crate) fn switch(option: &mut bool, text: &str) -> Set {
+    *option = match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => true,
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => false,
+        _ => return Err(format!("strconv.ParseBool: parsing {}: invalid syntax", Quoted(text))),
+    };
+    Ok(())
+}
+
+pub(crate) fn file(option: &mut Option<PathBuf>, text: &str) -> Set {
+    *option = (!text.is_empty()).then(|| PathBuf::from(text));
+    Ok(())
+}
+
+pub(crate) fn ip(option: &mut Option<IpAddr>, text: &str) -> Set {
+    *option = Some(text.parse().map_err(|_| format!("failed to parse IP: {}", Quoted(text)))?);
+    Ok(())
+}
+
+/// Whether the number makes sense is judged later, with everything else.
+pub(crate) fn number(option: &mut i64, text: &str) -> Set {
+    *option =
+        parse_int(text).map_err(|cause| format!("strconv.ParseInt: parsing {}: {cause}", Quoted(text)))?;
+    Ok(())
+}
+
+pub(crate) fn duration(option: &mut Duration, text: &str) -> Set {
+    let given = parse_duration(text).map_err(|error| error.to_string())?;
+    *option = given.to_std().ok_or_else(|| "must not be negative".to_string())?;
+    Ok(())
+}
+
+/// `a,b`; several flags add up.
+pub(crate) fn list(option: &mut Vec<String>, text: &str) -> Set {
+    option.extend(text.split(',').filter(|part| !part.is_empty()).map(|part| part.trim().to_string()));
+    Ok(())
+}
+
+pub(crate) fn text(option: &mut String, text: &str) -> Set {
+    *option = text.to_string();
+    Ok(())
+}

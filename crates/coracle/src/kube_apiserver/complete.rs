@@ -1,0 +1,244 @@
+//! From flags to a configuration: what follows from them is filled in, and everything that is wrong is told at once.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use coracle_apiserver::Config;
+use coracle_apiserver::bootstrap::Advertised;
+use coracle_apiserver::serve::CertificateFiles;
+use ipnet::IpNet;
+
+use super::options::Options;
+use crate::certificates::{self, CertificateError};
+use crate::flags::Mistakes;
+use crate::host;
+
+/// Options that hold together.
+pub(super) struct Settings {
+    pub(super) listen: SocketAddr,
+    pub(super) data_dir: PathBuf,
+    pub(super) config: Config,
+    /// Where there is no certificate yet, one is made for these names.
+    pub(super) own_certificate: Option<OwnCertificate>,
+}
+
+/// A certificate that the server makes for itself.
+pub(super) struct OwnCertificate {
+    pub(super) files: CertificateFiles,
+    pub(super) addresses: Vec<IpAddr>,
+    pub(super) names: Vec<String>,
+}
+
+impl OwnCertificate {
+    /// Made if it is not there already.
+    pub(super) fn ensure(&self) -> Result<(), CertificateError> {
+        certificates::ensure_self_signed(&self.files, &self.addresses, &self.names)
+    }
+}
+
+/// Modes that upstream knows.
+const MODES: [&str; 6] = ["AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node"];
+
+/// Node ports, unless something else is said.
+const NODE_PORTS: std::ops::RangeInclusive<i64> = 30000..=32767;
+
+/// How many requests one HTTP/2 connection may have open, unless something else is said.
+const HTTP2_STREAMS: u32 = 100;
+
+pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
+    let mut mistakes = Vec::new();
+    let bind = options.bind_address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let port = port(options, &mut mistakes);
+    let advertise = advertise_address(options, bind);
+    let service_cidrs = service_cidrs(options, advertise, &mut mistakes);
+    let tls13_only = tls13_only(options, &mut mistakes);
+    let streams = http2_streams(options, &mut mistakes);
+    let node_port = node_port(options, &mut mistakes);
+    let own_certificate = own_certificate(options, bind, advertise, &service_cidrs, &mut mistakes);
+    modes(options, &mut mistakes);
+    let data_dir = options.data_dir.clone().unwrap_or_else(|| {
+        mistakes.push("--data-dir must be specified".to_string());
+        PathBuf::new()
+    });
+    if options.request_timeout.is_zero() {
+        mistakes.push("--request-timeout can not be negative value".to_string());
+    }
+    let min_request_timeout = u64::try_from(options.min_request_timeout).unwrap_or_else(|_| {
+        mistakes.push("--min-request-timeout can not be negative value".to_string());
+        0
+    });
+    if !mistakes.is_empty() {
+        return Err(Mistakes(mistakes));
+    }
+    let certificate = match (&own_certificate, &options.tls_cert_file, &options.tls_private_key_file) {
+        (None, Some(certificate), Some(key)) => {
+            CertificateFiles { certificate: certificate.clone(), key: key.clone() }
+        }
+        (own, ..) => own.as_ref().map(|own| own.files.clone()).expect("files are given, or our own"),
+    };
+    Ok(Settings {
+        listen: SocketAddr::new(bind, port),
+        data_dir,
+        config: Config {
+            certificate,
+            tls13_only,
+            http2: !options.disable_http2_serving,
+            http2_streams: streams,
+            client_authorities: options.client_ca_file.clone(),
+            // Where everything is allowed nobody is let in without saying who: upstream's rule.
+            anonymous: options.anonymous_auth && !allows_everything(options),
+            shared_store: false,
+            request_timeout: options.request_timeout,
+            min_request_timeout: std::time::Duration::from_secs(min_request_timeout),
+            shutdown_delay: options.shutdown_delay,
+            advertised: Advertised { address: advertise, port, service_cidrs, node_port },
+        },
+        own_certificate,
+    })
+}
+
+fn port(options: &Options, mistakes: &mut Vec<String>) -> u16 {
+    let given = options.secure_port;
+    u16::try_from(given).ok().filter(|port| *port > 0).unwrap_or_else(|| {
+        mistakes.push(format!(
+            "--secure-port {given} must be between 1 and 65535, inclusive. It cannot be turned off with 0"
+        ));
+        0
+    })
+}
+
+fn advertise_address(options: &Options, bind: IpAddr) -> IpAddr {
+    let given = options.advertise_address.filter(|address| !address.is_unspecified());
+    given.unwrap_or_else(|| host::reachable_address(bind))
+}
+
+fn service_cidrs(options: &Options, advertise: IpAddr, mistakes: &mut Vec<String>) -> Vec<IpNet> {
+    let given = &options.service_cluster_ip_range;
+    if given.is_empty() {
+        return vec!["10.0.0.0/24".parse().expect("it is a range")];
+    }
+    let mut ranges = Vec::new();
+    for text in given {
+        match text.parse::<IpNet>() {
+            Ok(range) => ranges.push(range.trunc()),
+            Err(_) => mistakes.push(format!("--service-cluster-ip-range is not a valid CIDR: {text}")),
+        }
+    }
+    if given.len() > 2 {
+        mistakes.push("--service-cluster-ip-range must not hold more than two values".to_string());
+    }
+    if let [first, second, ..] = ranges[..]
+        && first.addr().is_ipv4() == second.addr().is_ipv4()
+    {
+        mistakes.push(
+            "--service-cluster-ip-range[0] and --service-cluster-ip-range[1] must be of different IP family"
+                .to_string(),
+        );
+    }
+    for range in &ranges {
+        if range.max_prefix_len() - range.prefix_len() < 3 {
+            mistakes.push(format!(
+                "specified --service-cluster-ip-range {range} is too small; for it to be useful it must hold at least \
+                 8 addresses"
+            ));
+        }
+    }
+    if let Some(first) = ranges.first()
+        && first.addr().is_ipv4() != advertise.is_ipv4()
+    {
+        mistakes.push(format!(
+            "service IP family {first:?} must match public address family {:?}",
+            advertise.to_string()
+        ));
+    }
+    ranges
+}
+
+fn tls13_only(options: &Options, mistakes: &mut Vec<String>) -> bool {
+    match options.tls_min_version.as_str() {
+        "" | "VersionTLS12" => false,
+        "VersionTLS13" => true,
+        old @ ("VersionTLS10" | "VersionTLS11") => {
+            mistakes
+                .push(format!("--tls-min-version {old:?} is too old for this server: it has 1.2 and 1.3"));
+            false
+        }
+        other => {
+            mistakes.push(format!("unknown tls version {other:?}"));
+            false
+        }
+    }
+}
+
+fn http2_streams(options: &Options, mistakes: &mut Vec<String>) -> u32 {
+    match u32::try_from(options.http2_max_streams) {
+        Ok(0) => HTTP2_STREAMS,
+        Ok(streams) => streams,
+        Err(_) => {
+            mistakes.push("--http2-max-streams-per-connection can not be negative value".to_string());
+            0
+        }
+    }
+}
+
+fn node_port(options: &Options, mistakes: &mut Vec<String>) -> u16 {
+    let given = options.kubernetes_service_node_port;
+    if given != 0 && !NODE_PORTS.contains(&given) {
+        mistakes.push(format!(
+            "--kubernetes-service-node-port {given} must be between 30000 and 32767, inclusive. If 0, the Kubernetes \
+             master service will be of type ClusterIP"
+        ));
+    }
+    u16::try_from(given).unwrap_or_default()
+}
+
+/// `None`: files are given.
+fn own_certificate(
+    options: &Options,
+    bind: IpAddr,
+    advertise: IpAddr,
+    service_cidrs: &[IpNet],
+    mistakes: &mut Vec<String>,
+) -> Option<OwnCertificate> {
+    match (&options.tls_cert_file, &options.tls_private_key_file) {
+        (Some(_), Some(_)) => return None,
+        (None, None) => {}
+        (Some(_), None) | (None, Some(_)) => {
+            mistakes
+                .push("--tls-cert-file and --tls-private-key-file must be specified together".to_string());
+            return None;
+        }
+    }
+    let Some(folder) = &options.cert_dir else {
+        mistakes.push("--cert-dir must not be empty where no certificate is given".to_string());
+        return None;
+    };
+    let files =
+        CertificateFiles { certificate: folder.join("apiserver.crt"), key: folder.join("apiserver.key") };
+    let mut names: Vec<String> =
+        ["kubernetes.default.svc", "kubernetes.default", "kubernetes"].map(str::to_string).into();
+    let mut addresses = vec![advertise];
+    addresses.extend(service_cidrs.first().and_then(|range| range.hosts().next()));
+    if bind.is_unspecified() {
+        names.push("localhost".to_string());
+    } else {
+        addresses.push(bind);
+    }
+    addresses.dedup();
+    Some(OwnCertificate { files, addresses, names })
+}
+
+fn allows_everything(options: &Options) -> bool {
+    options.authorization_mode.is_empty()
+        || options.authorization_mode.iter().any(|mode| mode == "AlwaysAllow")
+}
+
+fn modes(options: &Options, mistakes: &mut Vec<String>) {
+    for mode in options.authorization_mode.iter().filter(|mode| *mode != "AlwaysAllow") {
+        mistakes.push(if MODES.contains(&mode.as_str()) {
+            format!("authorization-mode {mode:?} is not supported yet: this server has AlwaysAllow alone")
+        } else {
+            format!("authorization-mode {mode:?} is not a valid mode")
+        });
+    }
+}
