@@ -10,6 +10,7 @@ use coracle_store::embedded::files::RealFiles;
 use coracle_store::embedded::{Config, Embedded, OpenError, SystemClock};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use tracing::level_filters::LevelFilter;
 
 /// Why a process cannot begin its work.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +23,20 @@ pub(crate) enum ProcessError {
     DataDir { folder: PathBuf, error: io::Error },
     #[error(transparent)]
     Open(#[from] OpenError),
+}
+
+/// Lets what happens be seen on standard error. `verbosity` is upstream's `-v`: from 4 on details, from 6 on everything.
+pub(crate) fn log(verbosity: i64) {
+    let level = match verbosity {
+        ..4 => LevelFilter::INFO,
+        4..6 => LevelFilter::DEBUG,
+        6.. => LevelFilter::TRACE,
+    };
+    let subscriber =
+        tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(false).with_max_level(level).finish();
+    if tracing::subscriber::set_global_default(subscriber).is_err() {
+        tracing::debug!("somebody else in this process has seen to logs");
+    }
 }
 
 /// Runs `work` on a runtime of its own.

@@ -65,7 +65,10 @@ pub(crate) fn parse<T>(table: &Table<T>, arguments: &[String], options: &mut T) 
     let mut mistakes = Vec::new();
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
-        let Some(given) = argument.strip_prefix("--").filter(|given| !given.is_empty()) else {
+        // Upstream has one flag with a short form.
+        let verbosity = argument.strip_prefix("-v").map(|level| format!("v{level}"));
+        let given = verbosity.as_deref().or_else(|| argument.strip_prefix("--"));
+        let Some(given) = given.filter(|given| !given.is_empty()) else {
             match argument.as_str() {
                 "-h" => return Ok(Asked::Help),
                 _ => mistakes.push(positional(table.component, argument)),

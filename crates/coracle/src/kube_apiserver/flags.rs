@@ -8,8 +8,8 @@ use crate::flags::{Flag, Table, Takes};
 pub(super) const TABLE: Table<Options> = Table {
     component: "kube-apiserver",
     about: "The Kubernetes API server: it keeps the cluster's objects, checks who may change them, and tells of changes.",
-    sections: &["generic", "storage", "secure serving", "authentication", "authorization", "misc"],
-    flags: &[GENERIC, STORAGE, SERVING, ACCESS, MISC],
+    sections: &["generic", "storage", "secure serving", "authentication", "authorization", "misc", "logs"],
+    flags: &[GENERIC, STORAGE, SERVING, ACCESS, MISC, LOGS],
     not_yet: NOT_YET,
 };
 
@@ -172,6 +172,15 @@ const ACCESS: &[Flag<Options>] = &[
         |options, given| list(&mut options.authorization_mode, given),
     ),
 ];
+
+const LOGS: &[Flag<Options>] = &[value(
+    "logs",
+    "v",
+    "LEVEL",
+    "0",
+    "How much is told on standard error: from 4 on details, from 6 on everything",
+    |options, given| number(&mut options.verbosity, given),
+)];
 
 const MISC: &[Flag<Options>] = &[
     value(

@@ -46,7 +46,10 @@ pub(crate) fn run(command: &KubeApiserver) -> Result<(), ServerError> {
     match command_line::parse(&flags::TABLE, &command.arguments, &mut options)? {
         Asked::Help => print!("{}", command_line::help(&flags::TABLE)),
         Asked::Version => println!("Kubernetes {}", coracle_apiserver::VERSION),
-        Asked::Run => process::block_on(serve(&options))??,
+        Asked::Run => {
+            process::log(options.verbosity);
+            process::block_on(serve(&options))??;
+        }
     }
     Ok(())
 }

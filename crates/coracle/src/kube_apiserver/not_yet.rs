@@ -155,7 +155,6 @@ pub(super) const NOT_YET: &[&str] = &[
     "tls-sni-cert-key",
     "token-auth-file",
     "tracing-config-file",
-    "v",
     "vmodule",
     "watch-cache",
     "watch-cache-sizes",

@@ -24,6 +24,7 @@ pub(super) struct Options {
     pub(super) service_cluster_ip_range: Vec<String>,
     pub(super) kubernetes_service_node_port: i64,
     pub(super) data_dir: Option<PathBuf>,
+    pub(super) verbosity: i64,
 }
 
 impl Default for Options {
@@ -47,6 +48,7 @@ impl Default for Options {
             service_cluster_ip_range: Vec::new(),
             kubernetes_service_node_port: 0,
             data_dir: None,
+            verbosity: 0,
         }
     }
 }

@@ -68,6 +68,7 @@ pub(crate) enum ServerError {
 }
 
 pub(crate) fn run(command: &Server) -> Result<(), ServerError> {
+    process::log(0);
     process::block_on(serve(command))?
 }
 

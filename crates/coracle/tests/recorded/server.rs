@@ -4,7 +4,10 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
@@ -15,26 +18,29 @@ use tempfile::TempDir;
 /// A server on a free port; ended when dropped.
 pub(super) struct Server {
     folder: TempDir,
-    child: Child,
+    child: Process,
     port: u16,
 }
 
 /// Another process may take the port that was free a moment ago.
 const ATTEMPTS: usize = 5;
 
+/// On a machine that is busy with other things.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
 impl Server {
     pub(super) fn start() -> Server {
-        let folder = tempfile::tempdir().unwrap();
+        let mut folder = tempfile::tempdir().unwrap();
         certificates(folder.path());
         for _ in 0..ATTEMPTS {
             let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
             let mut child = spawn(folder.path(), port);
-            let mut line = String::new();
-            BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-            if line.starts_with("kube-apiserver is ready at ") {
-                return Server { folder, child, port };
+            let stdout = child.stdout.take().unwrap();
+            let server = Server { folder, child: Process(child), port };
+            if first_line(stdout).starts_with("kube-apiserver is ready at ") {
+                return server;
             }
-            child.wait().unwrap();
+            folder = server.end();
         }
         panic!("the server did not start");
     }
@@ -46,15 +52,41 @@ impl Server {
     pub(super) fn file(&self, name: &str) -> String {
         self.folder.path().join(name).display().to_string()
     }
+
+    fn end(mut self) -> TempDir {
+        self.child.kill();
+        self.folder
+    }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
-            self.child.kill().unwrap();
-            self.child.wait().unwrap();
+/// A process; ended when dropped.
+struct Process(Child);
+
+impl Process {
+    fn kill(&mut self) {
+        if self.0.try_wait().is_ok_and(|ended| ended.is_none()) {
+            self.0.kill().unwrap();
+            self.0.wait().unwrap();
         }
     }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// What a server says first; nothing if it ends or takes too long.
+fn first_line(stdout: ChildStdout) -> String {
+    let (told, line) = mpsc::channel();
+    thread::spawn(move || {
+        let mut line = String::new();
+        if BufReader::new(stdout).read_line(&mut line).is_ok() {
+            told.send(line).ok();
+        }
+    });
+    line.recv_timeout(READY_WITHIN).unwrap_or_default()
 }
 
 /// The options of `tests/golden/README.md`, as far as there is something behind them.

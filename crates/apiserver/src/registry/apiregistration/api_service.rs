@@ -1,5 +1,6 @@
 //! APIService: one that this server answers itself is available from its first moment.
 
+use coracle_api::names::{self, Rule};
 use coracle_api::time::Time;
 use coracle_api::{Map, Value};
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
@@ -10,6 +11,10 @@ pub(in crate::registry) struct APIServices;
 
 impl Strategy for APIServices {
     type Object = APIService;
+
+    fn name_rule(&self) -> Rule {
+        names::path_segment_name
+    }
 
     fn prepare_create(&self, new: &mut Value, cx: &Context<'_>) {
         if new.at(&["spec", "service"]).is_some_and(|service| !service.is_null()) {
