@@ -80,7 +80,7 @@ async fn remove_others(
         if wanted.iter().any(|object| object.meta().name() == name.as_str()) {
             continue;
         }
-        let object = entry.value(loopback.cache(resource).root());
+        let object = entry.value(loopback.cache(resource).hub.of);
         if object.meta().annotation(AUTO_UPDATE) == Some("true") {
             loopback.delete(resource, "", name).await?;
         }
