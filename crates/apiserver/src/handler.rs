@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use coracle_api::Value;
-use coracle_api::catalog::{Catalog, Resource, Subresource};
+use coracle_api::catalog::{Resource, Subresource};
 use coracle_api::codec::media_type::{self, PatchType};
 use coracle_api::resource_version::ResourceVersion;
 use futures_util::stream;
@@ -16,6 +16,7 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited, StreamBody};
 use hyper::body::Frame;
 
+use crate::ApiError;
 use crate::answer::{self, Answer};
 use crate::authn::Caller;
 use crate::cache::Entry;
@@ -27,7 +28,6 @@ use crate::registry::{
 };
 use crate::render::{EventWriter, Form, Rendering, Shown};
 use crate::request::{DeleteOptions, ListOptions, Query, RequestInfo, Target, WriteOptions};
-use crate::{ApiError, discovery};
 
 /// The largest body of a write.
 const MAX_BODY: usize = 3 * 1024 * 1024;
@@ -77,13 +77,7 @@ impl Server {
         // Refusals have one shape only: a client that accepts nothing but another one is told in JSON.
         let form = plain.clone().unwrap_or(Form::JSON);
         let result = match &info.target {
-            None if OpenApi::is_at(&info.path) => {
-                return self.openapi.answer(head, query, &Catalog::builtin(), (self.registry.now)()).await;
-            }
-            None => match self.health.answer(&info.path, query).await {
-                Some(health) => return health,
-                None => self.plain(head, &info.path, plain),
-            },
+            None => self.plain(head, &info.path, query, plain).await,
             Some(target) if !has_group(&target.group) => {
                 return answer::text(StatusCode::NOT_FOUND, "404 page not found\n");
             }
@@ -92,22 +86,6 @@ impl Server {
             }
         };
         result.unwrap_or_else(|error| answer::error(&error, form))
-    }
-
-    /// Paths that are not about a resource.
-    fn plain(&self, head: &Parts, path: &str, form: Result<Form, ApiError>) -> Result<Answer, ApiError> {
-        let known = match path {
-            "/version" => Some(Ok(answer::value(StatusCode::OK, &version(), Form::JSON))),
-            _ => discovery::answer(path, &head.headers, &self.address, form),
-        };
-        match known {
-            Some(_) if head.method != Method::GET && head.method != Method::HEAD => {
-                Err(ApiError::method_not_allowed())
-            }
-            Some(answer) => answer,
-            None if is_api_path(path) => Err(ApiError::no_such_resource()),
-            None => Ok(answer::text(StatusCode::NOT_FOUND, "404 page not found\n")),
-        }
     }
 
     #[expect(clippy::too_many_arguments, reason = "what a request consists of, handed on once")]
@@ -407,16 +385,7 @@ fn patch_type(headers: &HeaderMap) -> Result<PatchType, ApiError> {
     })
 }
 
-fn is_api_path(path: &str) -> bool {
-    let mut parts = path.trim_start_matches('/').split('/');
-    match (parts.next(), parts.next()) {
-        (Some("api"), Some(_)) => true,
-        (Some("apis"), Some(group)) => has_group(group),
-        _ => false,
-    }
-}
-
-fn has_group(name: &str) -> bool {
+pub(crate) fn has_group(name: &str) -> bool {
     coracle_api::catalog::groups().iter().any(|known| known.name == name)
 }
 
@@ -483,26 +452,4 @@ fn success(entry: &Entry, scope: &Scope<'_>) -> Value {
 
 fn text_header(headers: &HeaderMap, name: header::HeaderName) -> &str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
-}
-
-fn version() -> Value {
-    let mut version = coracle_api::Map::new();
-    for (name, text) in [
-        ("major", "1"),
-        ("minor", "36"),
-        ("emulationMajor", "1"),
-        ("emulationMinor", "36"),
-        ("minCompatibilityMajor", "1"),
-        ("minCompatibilityMinor", "35"),
-        ("gitVersion", crate::VERSION),
-        ("gitCommit", ""),
-        ("gitTreeState", "clean"),
-        ("buildDate", "1970-01-01T00:00:00Z"),
-        ("goVersion", ""),
-        ("compiler", "rustc"),
-        ("platform", "linux/amd64"),
-    ] {
-        version.insert(name, text);
-    }
-    Value::Object(version)
 }

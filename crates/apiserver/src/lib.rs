@@ -27,6 +27,7 @@ pub mod hub;
 pub mod lifecycle;
 pub mod loopback;
 pub mod openapi;
+mod plain;
 pub mod registry;
 pub mod render;
 pub mod request;

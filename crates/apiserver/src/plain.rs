@@ -1,0 +1,75 @@
+//! Paths that are not about a resource: health, version, discovery, OpenAPI.
+
+use coracle_api::catalog::Catalog;
+use coracle_api::{Map, Value};
+use http::request::Parts;
+use http::{Method, StatusCode};
+
+use crate::answer::{self, Answer};
+use crate::handler::{Server, has_group};
+use crate::openapi::OpenApi;
+use crate::render::Form;
+use crate::request::Query;
+use crate::{ApiError, discovery};
+
+impl Server {
+    /// `form` is what the client accepts of a document with one shape.
+    pub(crate) async fn plain(
+        &self,
+        head: &Parts,
+        path: &str,
+        query: &Query,
+        form: Result<Form, ApiError>,
+    ) -> Result<Answer, ApiError> {
+        if OpenApi::is_at(path) {
+            return Ok(self.openapi.answer(head, query, &Catalog::builtin(), (self.registry.now)()).await);
+        }
+        // Whatever the method.
+        if let Some(health) = self.health.answer(path, query).await {
+            return Ok(health);
+        }
+        let known = match path {
+            "/version" => Some(Ok(answer::value(StatusCode::OK, &version(), Form::JSON))),
+            _ => discovery::answer(path, &head.headers, &self.address, form),
+        };
+        match known {
+            Some(_) if head.method != Method::GET && head.method != Method::HEAD => {
+                Err(ApiError::method_not_allowed())
+            }
+            Some(answer) => answer,
+            None if is_api_path(path) => Err(ApiError::no_such_resource()),
+            None => Ok(answer::text(StatusCode::NOT_FOUND, "404 page not found\n")),
+        }
+    }
+}
+
+fn is_api_path(path: &str) -> bool {
+    let mut parts = path.trim_start_matches('/').split('/');
+    match (parts.next(), parts.next()) {
+        (Some("api"), Some(_)) => true,
+        (Some("apis"), Some(group)) => has_group(group),
+        _ => false,
+    }
+}
+
+fn version() -> Value {
+    let mut version = Map::new();
+    for (name, text) in [
+        ("major", "1"),
+        ("minor", "36"),
+        ("emulationMajor", "1"),
+        ("emulationMinor", "36"),
+        ("minCompatibilityMajor", "1"),
+        ("minCompatibilityMinor", "35"),
+        ("gitVersion", crate::VERSION),
+        ("gitCommit", ""),
+        ("gitTreeState", "clean"),
+        ("buildDate", "1970-01-01T00:00:00Z"),
+        ("goVersion", ""),
+        ("compiler", "rustc"),
+        ("platform", "linux/amd64"),
+    ] {
+        version.insert(name, text);
+    }
+    Value::Object(version)
+}
