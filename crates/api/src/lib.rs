@@ -20,6 +20,7 @@ pub mod convert;
 pub mod defaults;
 pub mod field_error;
 pub mod fuzz;
+pub mod gates;
 pub mod go_text;
 pub mod image;
 pub mod int_or_string;
