@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use coracle_api::Value;
 use coracle_api::codec::canonical;
 use coracle_api::field_error::FieldErrors;
 use coracle_api::resource_version::ResourceVersion;
+use coracle_api::{Value, gates};
 use coracle_store::{Put, SwapError};
 
 use super::strategy::{Context, Settle};
@@ -174,6 +174,7 @@ fn shape_and_judge(object: &mut Value, cx: &Context<'_>) -> Result<Vec<String>, 
     if scope.has_status() {
         fields.remove("status");
     }
+    gates::drop_disabled(object, None, scope.hub.kind);
     scope.strategy.prepare_create(object, cx);
     canonical::canonicalize(object, scope.hub.of.node());
     let mut errors = Vec::new();

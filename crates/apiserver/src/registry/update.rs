@@ -5,7 +5,7 @@ use std::sync::Arc;
 use coracle_api::codec::canonical;
 use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::go_text::{Quoted, parse_uint};
-use coracle_api::{Map, Path, Value, apply};
+use coracle_api::{Map, Path, Value, apply, gates};
 use coracle_store::{InvalidRequest, Put, StoreError, SwapError};
 
 use super::create::Written;
@@ -269,6 +269,7 @@ fn check_versions(scope: &Scope<'_>, name: &str, old: &Value, wanted: &Value) ->
 fn shape_and_judge(new: &mut Value, old: &Value, cx: &Context<'_>) -> Result<Vec<String>, ApiError> {
     let (scope, part) = (cx.scope, cx.part);
     carry_over(scope, part, old, new)?;
+    gates::drop_disabled(new, Some(old), scope.hub.kind);
     scope.strategy.prepare_update(new, old, cx);
     canonical::canonicalize(new, scope.hub.of.node());
     if scope.resource.has_generation && scope.strategy.counts_generation(new, old, part) {
