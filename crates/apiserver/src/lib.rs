@@ -9,7 +9,7 @@
 //! [`status`] the refusals. [`discovery`] tells what there is, [`openapi`] what it looks like, [`bootstrap`] makes what a
 //! new cluster has.
 //!
-//! Not here yet: authorization, most strategies (validation, allocation).
+//! Not here yet: authorization, the strategies of most kinds.
 
 pub mod admission;
 pub mod answer;
