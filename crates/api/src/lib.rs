@@ -28,6 +28,7 @@ pub mod ip;
 pub mod meta;
 pub mod names;
 pub mod node_affinity;
+pub mod node_label;
 pub mod owner;
 pub mod patch;
 pub mod quantity;

@@ -13,21 +13,42 @@ use crate::{Map, Value};
 
 /// Brings an object of the given type into the form upstream writes. Expects a tree that was decoded with that type.
 pub fn canonicalize(value: &mut Value, node: Node<'_>) {
+    walk(value, node, Empty::Stays);
+}
+
+/// The same for an object that upstream has written to its store and read again: protobuf cannot tell an empty list or
+/// map from an absent one, so those that are always written are `null` afterwards.
+pub fn canonicalize_stored(value: &mut Value, node: Node<'_>) {
+    walk(value, node, Empty::IsAbsent);
+}
+
+/// What becomes of a list or map that is given, empty and always written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Empty {
+    Stays,
+    IsAbsent,
+}
+
+fn walk(value: &mut Value, node: Node<'_>, empty: Empty) {
     match node.shape {
-        Shape::Struct(id) => canonicalize_struct(value, node.page.struct_of(id)),
+        Shape::Struct(id) => canonicalize_struct(value, node.page.struct_of(id), empty),
         Shape::List(_) | Shape::Map(_) | Shape::Strings => {
             let Some(item) = node.item() else { return };
             match value {
-                Value::Array(items) => items.iter_mut().for_each(|element| canonicalize_item(element, item)),
-                Value::Object(map) => map.values_mut().for_each(|element| canonicalize_item(element, item)),
+                Value::Array(items) => {
+                    items.iter_mut().for_each(|element| canonicalize_item(element, item, empty))
+                }
+                Value::Object(map) => {
+                    map.values_mut().for_each(|element| canonicalize_item(element, item, empty))
+                }
                 _ => {}
             }
         }
         Shape::SchemaOrArray(id) | Shape::SchemaOrBool(id) | Shape::SchemaOrStrings(id) => match value {
-            Value::Object(_) => canonicalize_struct(value, node.page.struct_of(id)),
+            Value::Object(_) => canonicalize_struct(value, node.page.struct_of(id), empty),
             Value::Array(items) if matches!(node.shape, Shape::SchemaOrArray(_)) => {
                 let schema = node.page.struct_of(id);
-                items.iter_mut().for_each(|element| canonicalize_struct(element, schema));
+                items.iter_mut().for_each(|element| canonicalize_struct(element, schema, empty));
             }
             _ => {}
         },
@@ -44,15 +65,15 @@ pub fn canonicalize(value: &mut Value, node: Node<'_>) {
 }
 
 /// An element cannot be absent: null is the zero of its type.
-fn canonicalize_item(element: &mut Value, item: Node<'_>) {
+fn canonicalize_item(element: &mut Value, item: Node<'_>, empty: Empty) {
     if element.is_null() {
         *element = zero(item.shape);
     }
-    canonicalize(element, item);
+    walk(element, item, empty);
 }
 
 /// Looks at the members that are there, and at the few fields that are written even when they are not.
-fn canonicalize_struct(value: &mut Value, of: Struct<'_>) {
+fn canonicalize_struct(value: &mut Value, of: Struct<'_>, empty: Empty) {
     let mut members = match value {
         Value::Object(map) => std::mem::take(map).into_members(),
         Value::Null => Vec::new(),
@@ -63,7 +84,7 @@ fn canonicalize_struct(value: &mut Value, of: Struct<'_>) {
         // Whatever the type does not know is not ours to judge.
         let Some(place) = of.position_near(name, expected) else { return true };
         expected = place + 1;
-        settle(found, of.at(place))
+        settle(found, of.at(place), empty)
     });
     for place in of.always() {
         let field = of.at(usize::from(*place));
@@ -71,7 +92,7 @@ fn canonicalize_struct(value: &mut Value, of: Struct<'_>) {
             && let Some(mut written) = when_unset(field.field)
         {
             if !written.is_null() {
-                canonicalize(&mut written, field.node());
+                walk(&mut written, field.node(), empty);
             }
             members.insert(at, (field.field.name.clone(), written));
         }
@@ -80,19 +101,24 @@ fn canonicalize_struct(value: &mut Value, of: Struct<'_>) {
 }
 
 /// Brings a member into its form; false: it is not written.
-fn settle(found: &mut Value, field: FieldRef<'_>) -> bool {
+fn settle(found: &mut Value, field: FieldRef<'_>, empty: Empty) -> bool {
     if !found.is_null() {
-        canonicalize(found, field.node());
+        walk(found, field.node(), empty);
         if !is_zero_value(found, field.field) {
             return true;
         }
     }
     match when_unset(field.field) {
         None => false,
-        // A list that is given and empty stays `[]`; only one that is not there is null.
-        Some(Value::Null) => true,
+        // A list that is given and empty stays `[]` until it is stored; only one that is not there is null.
+        Some(Value::Null) => {
+            if empty == Empty::IsAbsent {
+                *found = Value::Null;
+            }
+            true
+        }
         Some(mut written) => {
-            canonicalize(&mut written, field.node());
+            walk(&mut written, field.node(), empty);
             *found = written;
             true
         }

@@ -63,8 +63,8 @@ pub fn new(meta: ObjectMeta<'_>, at: &Path<'_>, rules: Rules, errors: &mut Vec<F
         let detail = "must be greater than or equal to 0";
         errors.push(FieldError::invalid(&at.field("generation"), meta.generation().to_string(), detail));
     }
-    labels(meta.labels().unwrap_or(&NONE), &at.field("labels"), errors);
-    annotations(meta.annotations().unwrap_or(&NONE), &at.field("annotations"), errors);
+    labels(texts(meta.labels()), &at.field("labels"), errors);
+    annotations(texts(meta.annotations()), &at.field("annotations"), errors);
     owners(meta, &at.field("ownerReferences"), errors);
     finalizers(meta, &at.field("finalizers"), errors);
     managers(meta, &at.field("managedFields"), errors);
@@ -91,8 +91,8 @@ pub fn change(new: ObjectMeta<'_>, old: ObjectMeta<'_>, at: &Path<'_>, errors: &
             errors.push(FieldError::invalid(&at.field(name), found, IMMUTABLE));
         }
     }
-    labels(new.labels().unwrap_or(&NONE), &at.field("labels"), errors);
-    annotations(new.annotations().unwrap_or(&NONE), &at.field("annotations"), errors);
+    labels(texts(new.labels()), &at.field("labels"), errors);
+    annotations(texts(new.annotations()), &at.field("annotations"), errors);
     owners(new, &at.field("ownerReferences"), errors);
     managers(new, &at.field("managedFields"), errors);
 }
@@ -114,24 +114,38 @@ pub fn known_finalizer(name: &str, at: &Path<'_>, errors: &mut Vec<FieldError>) 
 }
 
 /// Judges labels wherever they stand.
-pub fn labels(labels: &Map, at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    for (key, value) in labels.iter() {
-        let value = value.as_str().unwrap_or_default();
+pub fn labels<K: AsRef<str>, V: AsRef<str>>(
+    labels: impl IntoIterator<Item = (K, V)>,
+    at: &Path<'_>,
+    errors: &mut Vec<FieldError>,
+) {
+    for (key, value) in labels {
+        let (key, value) = (key.as_ref(), value.as_ref());
         refuse(at, key, names::qualified_name(key), errors);
         refuse(at, value, names::label_value(value), errors);
     }
 }
 
 /// Judges annotations wherever they stand.
-pub fn annotations(annotations: &Map, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+pub fn annotations<K: AsRef<str>, V: AsRef<str>>(
+    annotations: impl IntoIterator<Item = (K, V)>,
+    at: &Path<'_>,
+    errors: &mut Vec<FieldError>,
+) {
     let mut size = 0;
-    for (key, value) in annotations.iter() {
-        size += key.len() + value.as_str().unwrap_or_default().len();
+    for (key, value) in annotations {
+        let key = key.as_ref();
+        size += key.len() + value.as_ref().len();
         refuse(at, key, names::qualified_name(&key.to_lowercase()), errors);
     }
     if size > ANNOTATIONS_LIMIT {
         errors.push(FieldError::too_long(at, ANNOTATIONS_LIMIT));
     }
+}
+
+/// The texts under the keys of a tree.
+fn texts(map: Option<&Map>) -> impl Iterator<Item = (&str, &str)> {
+    map.into_iter().flat_map(Map::iter).map(|(key, value)| (key, value.as_str().unwrap_or_default()))
 }
 
 /// Judges the name of a field manager, which is at most 128 bytes that print.
@@ -254,7 +268,6 @@ const KEPT: &[(&str, &str)] = &[
 /// Of a field that may not change.
 pub const IMMUTABLE: &str = "field is immutable";
 
-static NONE: Map = Map::new();
 const ANNOTATIONS_LIMIT: usize = 256 << 10;
 const MANAGER_LIMIT: usize = 128;
 const SUBRESOURCE_LIMIT: usize = 256;

@@ -9,6 +9,7 @@ mod parse;
 mod requirement;
 #[cfg(test)]
 mod tests;
+mod validate;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,7 @@ pub use label::LabelSelector;
 pub use parse::{LabelSelectorError, RequirementError};
 pub(crate) use requirement::shown;
 pub use requirement::{Operator, Requirement};
+pub use validate::{Values, has_bad_value, validate};
 
 /// Something with text under keys: an object's labels, or its selectable fields.
 pub trait Lookup {

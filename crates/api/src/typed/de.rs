@@ -69,7 +69,9 @@ impl<'de> IntoDeserializer<'de, TypedError> for TreeReader<'de> {
 }
 
 fn members(map: &Map) -> impl Iterator<Item = (StrDeserializer<'_, TypedError>, TreeReader<'_>)> {
-    map.iter().map(|(name, value)| (name.into_deserializer(), TreeReader(value)))
+    // Null is absent: a time that is always written is null when nobody set it, and no time can be read from that.
+    let members = map.iter().filter(|(_, value)| !value.is_null());
+    members.map(|(name, value)| (name.into_deserializer(), TreeReader(value)))
 }
 
 /// Reads a tree that was made on the way, out of a raw value.
