@@ -76,6 +76,17 @@ pub fn error(error: &ApiError, form: Form) -> Answer {
     with_warnings(answer, &error.warnings)
 }
 
+/// Puts a warning before those that are there.
+pub fn with_first_warning(mut answer: Answer, warning: &str) -> Answer {
+    let later: Vec<HeaderValue> = answer.headers().get_all(header::WARNING).iter().cloned().collect();
+    answer.headers_mut().remove(header::WARNING);
+    let mut answer = with_warnings(answer, &[warning.to_owned()]);
+    for warning in later {
+        answer.headers_mut().append(header::WARNING, warning);
+    }
+    answer
+}
+
 /// What the client should know, whatever became of its request.
 pub fn with_warnings(mut answer: Answer, warnings: &[String]) -> Answer {
     for warning in warnings {

@@ -20,6 +20,7 @@ use crate::ApiError;
 use crate::answer::{self, Answer};
 use crate::authn::Caller;
 use crate::cache::Entry;
+use crate::deprecation;
 use crate::health::Health;
 use crate::lifecycle::{Lifecycle, Stage};
 use crate::openapi::OpenApi;
@@ -82,7 +83,9 @@ impl Server {
                 return answer::text(StatusCode::NOT_FOUND, "404 page not found\n");
             }
             Some(target) => {
-                self.resource(&head.method, &head.headers, info, target, caller, query, body).await
+                let result =
+                    self.resource(&head.method, &head.headers, info, target, caller, query, body).await;
+                deprecation::noted(target, result)
             }
         };
         result.unwrap_or_else(|error| answer::error(&error, form))

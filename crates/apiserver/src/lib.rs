@@ -18,6 +18,7 @@ pub mod authz;
 pub mod bootstrap;
 pub mod cache;
 pub mod chain;
+mod deprecation;
 pub mod discovery;
 pub mod flow;
 pub mod handler;

@@ -5,6 +5,8 @@
 //! Plugins read the caches; they do not call the API.
 
 mod namespace_lifecycle;
+mod storage_object_in_use_protection;
+mod taint_nodes_by_condition;
 
 use async_trait::async_trait;
 use coracle_api::Value;
@@ -59,7 +61,13 @@ pub struct Admission {
 
 impl Default for Admission {
     fn default() -> Admission {
-        Admission { plugins: vec![Box::new(namespace_lifecycle::NamespaceLifecycle)] }
+        Admission {
+            plugins: vec![
+                Box::new(namespace_lifecycle::NamespaceLifecycle),
+                Box::new(taint_nodes_by_condition::TaintNodesByCondition),
+                Box::new(storage_object_in_use_protection::StorageObjectInUseProtection),
+            ],
+        }
     }
 }
 

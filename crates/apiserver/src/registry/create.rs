@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use coracle_api::codec::canonical;
 use coracle_api::field_error::FieldErrors;
 use coracle_api::resource_version::ResourceVersion;
 use coracle_api::{Value, gates};
@@ -171,12 +170,12 @@ fn shape_and_judge(object: &mut Value, cx: &Context<'_>) -> Result<Vec<String>, 
     let scope = cx.scope;
     let fields =
         object.as_object_mut().ok_or_else(|| ApiError::bad_request("the object is not an object"))?;
-    if scope.has_status() {
+    if scope.has_status() && !scope.strategy.keeps_status() {
         fields.remove("status");
     }
     gates::drop_disabled(object, None, scope.hub.kind);
     scope.strategy.prepare_create(object, cx);
-    canonical::canonicalize(object, scope.hub.of.node());
+    scope.canonicalize(object);
     let mut errors = Vec::new();
     let warnings = scope.strategy.judge(object, None, cx, &mut errors)?;
     // The kind's own words about a name are better than those that fit every kind.

@@ -83,6 +83,9 @@ impl Body {
         };
         json::raw(text).map_err(|error| parse_error(&error.to_string()))?;
         let untyped = json::parse(text).map_err(|error| parse_error(&error.to_string()))?;
+        if untyped.is_null() {
+            return Ok(());
+        }
         let Some(map) = untyped.as_object() else {
             let found = untyped.type_name();
             return Err(parse_error(&format!(

@@ -83,7 +83,7 @@ impl Registry {
         let now: Timestamp = (self.now)();
         let base = object.meta().generate_name().to_string();
         if object.meta().name().is_empty() && !base.is_empty() {
-            let name = names::generate(&base, (self.random)());
+            let name = scope.strategy.generate_name(&base, (self.random)());
             object.meta_mut().set_name(&name);
         }
         if let Some(fields) = object.as_object_mut() {

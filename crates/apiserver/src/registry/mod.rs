@@ -5,6 +5,7 @@
 //! has it. Reads stop at the cache. Kinds with behaviour of their own live below, in the folder of their group.
 
 mod apiregistration;
+mod apps;
 mod autoscaling;
 mod continuation;
 mod coordination;
@@ -12,13 +13,18 @@ mod core;
 mod create;
 mod decode;
 mod delete;
+mod discovery;
 mod meta;
+mod networking;
 mod owners;
 mod part;
 mod patch;
+mod policy;
+mod rbac;
 mod read;
 mod scale;
 mod scheduling;
+mod storage;
 pub mod strategy;
 mod subresource;
 mod update;
@@ -103,6 +109,14 @@ impl<'a> Scope<'a> {
         let kind = BUILTIN.kind(group, version, &subresource.kind);
         let kind = kind.expect("the kind of a subresource is in the catalogue");
         Scope { kind, of: BUILTIN.root(kind), ..*self }
+    }
+
+    /// Brings an object into the form in which upstream would read it from its store again.
+    fn canonicalize(&self, object: &mut Value) {
+        match &self.resource.storage {
+            Some(storage) if !storage.json => canonical::canonicalize_stored(object, self.hub.of.node()),
+            _ => canonical::canonicalize(object, self.hub.of.node()),
+        }
     }
 
     fn has_status(&self) -> bool {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use coracle_api::codec::canonical;
 use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::go_text::{Quoted, parse_uint};
 use coracle_api::{Map, Path, Value, apply, gates};
@@ -271,7 +270,7 @@ fn shape_and_judge(new: &mut Value, old: &Value, cx: &Context<'_>) -> Result<Vec
     carry_over(scope, part, old, new)?;
     gates::drop_disabled(new, Some(old), scope.hub.kind);
     scope.strategy.prepare_update(new, old, cx);
-    canonical::canonicalize(new, scope.hub.of.node());
+    scope.canonicalize(new);
     if scope.resource.has_generation && scope.strategy.counts_generation(new, old, part) {
         new.meta_mut().set_generation(old.meta().generation() + 1);
     }

@@ -8,6 +8,7 @@ use coracle_api::Text;
 use http::Method;
 
 use super::Query;
+use super::query::decode_path;
 
 /// What the path and method say, before anybody asked whether it exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +39,7 @@ pub struct Target {
 
 impl RequestInfo {
     pub fn new(method: &Method, path: &str, query: &Query) -> RequestInfo {
+        let path = &*decode_path(path);
         let Some(mut target) = target(path) else {
             return RequestInfo { verb: plain_verb(method), path: path.to_string(), target: None };
         };

@@ -32,7 +32,16 @@ impl Query {
     }
 }
 
+/// A path as it is meant, without escapes; as it stands there if they cannot be read.
+pub(super) fn decode_path(path: &str) -> Cow<'_, str> {
+    unescape(path, false).unwrap_or(Cow::Borrowed(path))
+}
+
 fn decode(text: &str) -> Option<Cow<'_, str>> {
+    unescape(text, true)
+}
+
+fn unescape(text: &str, plus_is_space: bool) -> Option<Cow<'_, str>> {
     if !text.contains(['%', '+']) {
         return Some(Cow::Borrowed(text));
     }
@@ -40,7 +49,7 @@ fn decode(text: &str) -> Option<Cow<'_, str>> {
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
         bytes.push(match byte {
-            b'+' => b' ',
+            b'+' if plus_is_space => b' ',
             b'%' => {
                 let (high, low) = (hex(rest.next()?)?, hex(rest.next()?)?);
                 high << 4 | low

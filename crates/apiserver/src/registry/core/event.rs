@@ -3,12 +3,13 @@
 //! Two APIs share the kind: the core one, whose events were always loosely judged, and `events.k8s.io`, which asks for
 //! the newer fields, refuses the older ones, and lets a series grow but nothing else change.
 
-use coracle_api::field_error::{FieldError, refuse};
-use coracle_api::{Path, names};
+use coracle_api::field_error::{FieldError, refuse, shown};
+use coracle_api::meta::validate::IMMUTABLE;
+use coracle_api::{Path, Value, names};
 use k8s_openapi::api::core::v1::Event;
 
 use crate::registry::strategy::{Context, Errors, Judged, Strategy};
-use crate::registry::validate::{text, unchanged};
+use crate::registry::validate::{internal, text};
 use crate::registry::{OwnMetadata, Part};
 
 const OWN: OwnMetadata = OwnMetadata::named(names::dns1123_subdomain);
@@ -47,30 +48,73 @@ impl Strategy for Events {
         if new.tree.get("series") != old.tree.get("series") {
             judge_series(new, errors);
         }
-        for (name, absent) in KEPT {
-            let at = if name == "reportingComponent" { "reportingController" } else { name };
-            unchanged(new.tree.get(name), old.tree.get(name), &Path::Root.field(at), absent, errors);
+        for (name, shown) in KEPT {
+            let found = new.tree.get(name);
+            if found != old.tree.get(name) {
+                let at = if name == "reportingComponent" { "reportingController" } else { name };
+                errors.push(FieldError::invalid(&Path::Root.field(at), shown.of(found), IMMUTABLE));
+            }
         }
     }
 }
 
-/// What an update leaves as it was, in upstream's order, which has the reason twice; and how its absence is shown.
-const KEPT: [(&str, &str); 14] = [
-    ("involvedObject", "{}"),
-    ("reason", "\"\""),
-    ("message", "\"\""),
-    ("source", "{}"),
-    ("firstTimestamp", "null"),
-    ("lastTimestamp", "null"),
-    ("count", "0"),
-    ("reason", "\"\""),
-    ("type", "\"\""),
-    ("eventTime", "null"),
-    ("action", "\"\""),
-    ("related", "null"),
-    ("reportingComponent", "\"\""),
-    ("reportingInstance", "\"\""),
+/// What an update leaves as it was, in upstream's order, which has the reason twice; and how it is shown.
+const KEPT: [(&str, Shown); 14] = [
+    ("involvedObject", Shown::Reference),
+    ("reason", Shown::Text),
+    ("message", Shown::Text),
+    ("source", Shown::Source),
+    ("firstTimestamp", Shown::Plain),
+    ("lastTimestamp", Shown::Plain),
+    ("count", Shown::Number),
+    ("reason", Shown::Text),
+    ("type", Shown::Text),
+    ("eventTime", Shown::Plain),
+    ("action", Shown::Text),
+    ("related", Shown::Pointer),
+    ("reportingComponent", Shown::Text),
+    ("reportingInstance", Shown::Text),
 ];
+
+/// How a field looks in a complaint.
+#[derive(Clone, Copy)]
+enum Shown {
+    Text,
+    Number,
+    /// As it is, or null.
+    Plain,
+    Source,
+    Reference,
+    /// A reference, or null.
+    Pointer,
+}
+
+impl Shown {
+    fn of(self, found: Option<&Value>) -> String {
+        let fields = |names: &[(&str, &str)]| {
+            let part = |name: &str| found.and_then(|found| found.get(name)?.as_str()).unwrap_or_default();
+            let fields: Vec<(&str, String)> =
+                names.iter().map(|(shown, name)| (*shown, internal::text(part(name)))).collect();
+            internal::object(&fields)
+        };
+        match (self, found) {
+            (Shown::Source, _) => fields(&[("Component", "component"), ("Host", "host")]),
+            (Shown::Reference, _) | (Shown::Pointer, Some(_)) => fields(&[
+                ("Kind", "kind"),
+                ("Namespace", "namespace"),
+                ("Name", "name"),
+                ("UID", "uid"),
+                ("APIVersion", "apiVersion"),
+                ("ResourceVersion", "resourceVersion"),
+                ("FieldPath", "fieldPath"),
+            ]),
+            (_, Some(found)) => shown(found),
+            (Shown::Text, None) => "\"\"".to_owned(),
+            (Shown::Number, None) => "0".to_owned(),
+            (Shown::Plain | Shown::Pointer, None) => "null".to_owned(),
+        }
+    }
+}
 
 fn is_strict(cx: &Context<'_>) -> bool {
     cx.scope.resource.group == "events.k8s.io"

@@ -1,9 +1,11 @@
 //! Kinds of the core group.
 
 pub(super) mod config_map;
+pub(super) mod endpoints;
 pub(super) mod event;
 pub(super) mod limit_range;
 pub(super) mod namespace;
+pub(super) mod node;
 pub(super) mod pod;
 pub(super) mod resource_quota;
 pub(super) mod secret;

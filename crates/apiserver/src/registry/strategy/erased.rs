@@ -9,12 +9,16 @@ use crate::registry::Part;
 
 /// [`Strategy`] over trees: views are made here.
 pub(in crate::registry) trait AnyStrategy: Send + Sync {
+    fn generate_name(&self, base: &str, random: u64) -> String;
+
     fn begin<'n, 'a: 'n>(
         &'a self,
         new: &'n mut Value,
         old: Option<&'n Value>,
         cx: &'a Context<'a>,
     ) -> Option<BoxFuture<'n, Result<Option<Settle<'a>>, ApiError>>>;
+
+    fn keeps_status(&self) -> bool;
 
     fn prepare_create(&self, new: &mut Value, cx: &Context<'_>);
 
@@ -46,6 +50,10 @@ pub(in crate::registry) trait AnyStrategy: Send + Sync {
 }
 
 impl<S: Strategy> AnyStrategy for S {
+    fn generate_name(&self, base: &str, random: u64) -> String {
+        Strategy::generate_name(self, base, random)
+    }
+
     fn begin<'n, 'a: 'n>(
         &'a self,
         new: &'n mut Value,
@@ -53,6 +61,10 @@ impl<S: Strategy> AnyStrategy for S {
         cx: &'a Context<'a>,
     ) -> Option<BoxFuture<'n, Result<Option<Settle<'a>>, ApiError>>> {
         Strategy::begin(self, new, old, cx)
+    }
+
+    fn keeps_status(&self) -> bool {
+        Strategy::keeps_status(self)
     }
 
     fn prepare_create(&self, new: &mut Value, cx: &Context<'_>) {

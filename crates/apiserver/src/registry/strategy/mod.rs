@@ -23,7 +23,8 @@ use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
 use super::{
-    OwnMetadata, Part, Registry, Scope, apiregistration, autoscaling, coordination, core, scheduling,
+    OwnMetadata, Part, Registry, Scope, apiregistration, apps, autoscaling, coordination, core, discovery,
+    networking, policy, rbac, scheduling, storage,
 };
 use crate::ApiError;
 
@@ -80,6 +81,11 @@ pub trait Strategy: Send + Sync + 'static {
         names::dns1123_subdomain
     }
 
+    /// A name for an object that asks for one. `random` is chance.
+    fn generate_name(&self, base: &str, random: u64) -> String {
+        names::generate(base, random)
+    }
+
     /// What it itself looks at in metadata when this part is written.
     fn own_metadata(&self, part: Part) -> OwnMetadata {
         OwnMetadata::named(self.name_rule())
@@ -93,6 +99,11 @@ pub trait Strategy: Send + Sync + 'static {
         cx: &'a Context<'a>,
     ) -> Option<BoxFuture<'n, Result<Option<Settle<'a>>, ApiError>>> {
         None
+    }
+
+    /// Whether a new object may come with a status.
+    fn keeps_status(&self) -> bool {
+        false
     }
 
     /// Shapes a new object: fields that clients may not set, fields that follow from others. The status of a kind that
@@ -170,19 +181,40 @@ pub trait Strategy: Send + Sync + 'static {
 pub(super) fn of(resource: &Resource) -> &'static dyn AnyStrategy {
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "configmaps") => &core::config_map::ConfigMaps,
+        ("", "endpoints") => &core::endpoints::EndpointsObjects,
         ("" | "events.k8s.io", "events") => &core::event::Events,
         ("", "limitranges") => &core::limit_range::LimitRanges,
         ("", "namespaces") => &core::namespace::Namespaces,
+        ("", "nodes") => &core::node::Nodes,
         ("", "resourcequotas") => &core::resource_quota::ResourceQuotas,
         ("", "secrets") => &core::secret::Secrets,
         ("", "services") => &core::service::Services,
         ("", "serviceaccounts") => &core::service_account::ServiceAccounts,
         ("apiregistration.k8s.io", "apiservices") => &apiregistration::api_service::APIServices,
+        ("apps", "controllerrevisions") => &apps::controller_revision::ControllerRevisions,
         ("autoscaling", "horizontalpodautoscalers") => {
             &autoscaling::horizontal_pod_autoscaler::HorizontalPodAutoscalers
         }
         ("coordination.k8s.io", "leases") => &coordination::lease::Leases,
+        ("discovery.k8s.io", "endpointslices") => &discovery::endpoint_slice::EndpointSlices,
+        ("networking.k8s.io", "ingresses") => &networking::ingress::Ingresses,
+        ("networking.k8s.io", "ingressclasses") => &networking::ingress_class::IngressClasses,
+        ("networking.k8s.io", "ipaddresses") => &networking::ip_address::IpAddresses,
+        ("networking.k8s.io", "networkpolicies") => &networking::network_policy::NetworkPolicies,
+        ("networking.k8s.io", "servicecidrs") => &networking::service_cidr::ServiceCidrs,
+        ("policy", "poddisruptionbudgets") => &policy::pod_disruption_budget::PodDisruptionBudgets,
+        ("rbac.authorization.k8s.io", "clusterrolebindings") => &rbac::ClusterRoleBindings,
+        ("rbac.authorization.k8s.io", "clusterroles") => &rbac::ClusterRoles,
+        ("rbac.authorization.k8s.io", "rolebindings") => &rbac::RoleBindings,
+        ("rbac.authorization.k8s.io", "roles") => &rbac::Roles,
         ("scheduling.k8s.io", "priorityclasses") => &scheduling::priority_class::PriorityClasses,
+        ("storage.k8s.io", "csidrivers") => &storage::csi_driver::CsiDrivers,
+        ("storage.k8s.io", "csinodes") => &storage::csi_node::CsiNodes,
+        ("storage.k8s.io", "csistoragecapacities") => &storage::csi_storage_capacity::CsiStorageCapacities,
+        ("storage.k8s.io", "storageclasses") => &storage::storage_class::StorageClasses,
+        ("storage.k8s.io", "volumeattributesclasses") => {
+            &storage::volume_attributes_class::VolumeAttributesClasses
+        }
         _ => &generic::Generic,
     }
 }

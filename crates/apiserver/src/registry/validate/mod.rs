@@ -1,9 +1,14 @@
 //! What several kinds ask of a field.
 //!
 //! Kinds judge typed views ([`super::strategy`]). What is the same in many of them has its words here once: numbers that
-//! are not negative, words of a list, fields that never change; `resources` has the names and amounts of resources.
+//! are not negative, words of a list, fields that never change; `resources` has the names and amounts of resources,
+//! `taints` taints, `internal` what whole structs look like in messages.
 
+pub(in crate::registry) mod conditions;
+pub(in crate::registry) mod int_or_percent;
+pub(in crate::registry) mod internal;
 pub(in crate::registry) mod resources;
+pub(in crate::registry) mod taints;
 
 use coracle_api::field_error::{FieldError, refuse, shown};
 use coracle_api::meta::validate::IMMUTABLE;
@@ -11,6 +16,9 @@ use coracle_api::names::Rule;
 use coracle_api::{Path, Value};
 
 use super::strategy::Errors;
+
+/// What ports speak.
+pub(super) const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
 /// The items of a list that may be absent.
 pub(super) fn items<T>(list: &Option<Vec<T>>) -> &[T] {

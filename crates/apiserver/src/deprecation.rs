@@ -1,0 +1,23 @@
+//! Kinds that will go: whoever asks for one is told so, whatever becomes of the request.
+
+use crate::ApiError;
+use crate::answer::{self, Answer};
+use crate::request::Target;
+
+const DEPRECATED: [(&str, &str); 2] = [
+    ("componentstatuses", "v1 ComponentStatus is deprecated in v1.19+"),
+    ("endpoints", "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
+];
+
+/// The answer to a request, with a word about the kind that it asks for.
+pub(crate) fn noted(target: &Target, result: Result<Answer, ApiError>) -> Result<Answer, ApiError> {
+    let found =
+        DEPRECATED.into_iter().find(|(plural, _)| target.group.is_empty() && target.resource == *plural);
+    let Some((_, warning)) = found else { return result };
+    match result {
+        Ok(answer) => Ok(answer::with_first_warning(answer, warning)),
+        // Nobody looked at the kind.
+        Err(error) if matches!(error.reason, "MethodNotAllowed" | "NotAcceptable") => Err(error),
+        Err(error) => Err(error.after(vec![warning.to_owned()])),
+    }
+}

@@ -1,0 +1,3 @@
+//! Kinds of `apps`.
+
+pub(super) mod controller_revision;

@@ -1,0 +1,243 @@
+//! Node: a machine. Its status may come with it; what it is once called by its provider and given as networks for its
+//! pods stays.
+
+mod annotations;
+mod config_source;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use coracle_api::field_error::{FieldError, FieldErrorKind, as_json};
+use coracle_api::ip::{self, Network};
+use coracle_api::{Path, Value, names};
+use k8s_openapi::api::core::v1::{Node, NodeStatus};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
+
+use crate::registry::strategy::{Context, Errors, Judged, SPEC, Strategy};
+use crate::registry::validate::{internal, items, resources, taints, text};
+use crate::registry::{OwnMetadata, Part};
+
+const METADATA: Path<'static> = Path::Field(&Path::Root, "metadata");
+const STATUS: Path<'static> = Path::Field(&Path::Root, "status");
+
+pub(in crate::registry) struct Nodes;
+
+impl Strategy for Nodes {
+    type Object = Node;
+
+    /// On an update of the node itself it is judged as new first.
+    fn own_metadata(&self, part: Part) -> OwnMetadata {
+        OwnMetadata { on_update: part == Part::Status, ..OwnMetadata::named(names::dns1123_subdomain) }
+    }
+
+    fn keeps_status(&self) -> bool {
+        true
+    }
+
+    fn prepare_create(&self, new: &mut Value, _: &Context<'_>) {
+        drop_unless_in_use(new, None, ["spec", "configSource"]);
+        drop_unless_in_use(new, None, ["status", "config"]);
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value, cx: &Context<'_>) {
+        match cx.part {
+            Part::Status => drop_unless_in_use(new, Some(old), ["status", "config"]),
+            _ => drop_unless_in_use(new, Some(old), ["spec", "configSource"]),
+        }
+    }
+
+    fn validate(&self, new: &Judged<'_, Node>, _: &Context<'_>, errors: &mut Errors) {
+        annotations::judge(new.tree.meta(), &METADATA.field("annotations"), errors);
+        judge_taints(new, errors);
+        judge_resources(new, errors);
+        if let Some(swap) = new.status.as_ref().and_then(swap_capacity).filter(|capacity| *capacity <= 0) {
+            let at = METADATA.field("nodeSwapStatus.capacity");
+            errors.push(FieldError::invalid(&at, swap.to_string(), "must be greater than zero"));
+        }
+        judge_features(new, errors);
+        judge_networks(networks(new), errors);
+    }
+
+    fn validate_update(
+        &self,
+        new: &Judged<'_, Node>,
+        old: &Judged<'_, Node>,
+        cx: &Context<'_>,
+        errors: &mut Errors,
+    ) {
+        if cx.part != Part::Status {
+            self.validate_anew(new, cx, errors);
+            self.own_metadata(cx.part).judge_change(new.tree, old.tree, errors);
+        }
+        annotations::judge(new.tree.meta(), &METADATA.field("annotations"), errors);
+        judge_resources(new, errors);
+        judge_features(new, errors);
+        judge_addresses(new, errors);
+        judge_kept(new, old, errors);
+        if let Some(source) = new.spec.as_ref().and_then(|spec| spec.config_source.as_ref()) {
+            config_source::judge_wanted(source, &SPEC.field("configSource"), errors);
+        }
+        if let Some(config) = new.status.as_ref().and_then(|status| status.config.as_ref()) {
+            config_source::judge_status(config, &STATUS.field("config"), errors);
+        }
+        judge_taints(new, errors);
+        if external_id(new) != external_id(old) {
+            errors.push(FieldError::forbidden(&SPEC.field("externalID"), "may not be updated"));
+        }
+    }
+
+    fn warnings(
+        &self,
+        new: &Judged<'_, Node>,
+        _: Option<&Judged<'_, Node>>,
+        cx: &Context<'_>,
+    ) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if cx.part == Part::Status {
+            return warnings;
+        }
+        if new.spec.as_ref().is_some_and(|spec| spec.config_source.is_some()) {
+            warnings.push("spec.configSource: the feature is removed".to_owned());
+        }
+        if !external_id(new).is_empty() {
+            warnings
+                .push("spec.externalID: this field is deprecated, and is unused by Kubernetes".to_owned());
+        }
+        let at = SPEC.field("podCIDRs");
+        for (index, network) in networks(new).iter().enumerate() {
+            warnings.extend(ip::network_warnings(network, &at.index(index)));
+        }
+        warnings
+    }
+}
+
+/// Takes a field away that nothing reads any more, unless the old node has it.
+fn drop_unless_in_use(new: &mut Value, old: Option<&Value>, path: [&str; 2]) {
+    if old.and_then(|old| old.at(&path)).is_none()
+        && let Some(parent) = new.as_object_mut().and_then(|node| node.get_mut(path[0])?.as_object_mut())
+    {
+        parent.remove(path[1]);
+    }
+}
+
+fn networks<'a>(node: &'a Judged<'_, Node>) -> &'a [String] {
+    node.spec.as_ref().map(|spec| items(&spec.pod_cidrs)).unwrap_or_default()
+}
+
+fn external_id<'a>(node: &'a Judged<'_, Node>) -> &'a str {
+    node.spec.as_ref().map(|spec| text(&spec.external_id)).unwrap_or_default()
+}
+
+fn swap_capacity(status: &NodeStatus) -> Option<i64> {
+    status.node_info.as_ref()?.swap.as_ref()?.capacity
+}
+
+fn judge_taints(node: &Judged<'_, Node>, errors: &mut Errors) {
+    let found = node.tree.at(&["spec", "taints"]).and_then(Value::as_array).unwrap_or_default();
+    // Upstream says they are in metadata.
+    taints::of_node(found, &METADATA.field("taints"), errors);
+}
+
+fn judge_resources(node: &Node, errors: &mut Errors) {
+    let Some(status) = &node.status else { return };
+    let mut judge = |name: &str, amounts: &Option<BTreeMap<String, Written>>| {
+        for (resource, amount) in amounts.iter().flatten() {
+            resources::amount(resource, amount, &STATUS.field(name).field(resource), errors);
+        }
+    };
+    judge("capacity", &status.capacity);
+    judge("allocatable", &status.allocatable);
+}
+
+/// The features that a node declares are named in order, each once.
+fn judge_features(node: &Node, errors: &mut Errors) {
+    let at = STATUS.field("declaredFeatures");
+    let features = node.status.as_ref().map(|status| items(&status.declared_features)).unwrap_or_default();
+    for (index, feature) in features.iter().enumerate() {
+        if let Some(fault) = feature_fault(feature) {
+            let detail = format!("invalid feature name {}: {fault}", internal::text(feature));
+            errors.push(FieldError::invalid_str(&at.index(index), feature, detail));
+        }
+        let Some(next) = features.get(index + 1) else { continue };
+        let at = at.index(index + 1);
+        if feature == next {
+            errors.push(FieldError::duplicate(&at, internal::text(next)));
+        } else if feature > next {
+            errors.push(FieldError::invalid_str(&at, next, "list must be sorted alphabetically"));
+        }
+    }
+}
+
+fn feature_fault(feature: &str) -> Option<&'static str> {
+    if feature.len() > 253 {
+        return Some("must be no more than 253 characters");
+    }
+    let mut segments = feature.split('/');
+    let is_word = |segment: &str, first: fn(&u8) -> bool| {
+        segment.as_bytes().first().is_some_and(first)
+            && segment.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    let named = segments.next().is_some_and(|first| is_word(first, u8::is_ascii_uppercase))
+        && segments.all(|segment| is_word(segment, u8::is_ascii_alphabetic));
+    (!named).then_some("must start with an UpperCamelCase segment, with subsequent segments separated by '/' (e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes")
+}
+
+fn judge_networks(networks: &[String], errors: &mut Errors) {
+    let at = SPEC.field("podCIDRs");
+    for (index, network) in networks.iter().enumerate() {
+        ip::check_network(network, &[], &at.index(index), errors);
+    }
+    if networks.len() < 2 {
+        return;
+    }
+    let read: Vec<Option<Network>> = networks.iter().map(|network| Network::parse(network)).collect();
+    if let Some(bad) = read.iter().position(Option::is_none) {
+        let found = &networks[bad];
+        errors.push(FieldError {
+            kind: FieldErrorKind::Internal,
+            field: at.to_string(),
+            bad_value: None,
+            detail: format!(
+                "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[{bad}]: <nil> (invalid CIDR address: {found})"
+            ),
+        });
+    }
+    let families: BTreeSet<bool> = read.iter().flatten().map(|network| network.address.is_ipv6()).collect();
+    if read.iter().any(Option::is_none) || families.len() != 2 || networks.len() > 2 {
+        let detail = "may specify no more than one CIDR for each IP family";
+        errors.push(FieldError::invalid(&at, internal::texts(Some(networks)), detail));
+    }
+}
+
+fn judge_addresses(node: &Judged<'_, Node>, errors: &mut Errors) {
+    let at = STATUS.field("addresses");
+    let mut seen = BTreeSet::new();
+    let addresses = node.status.as_ref().map(|status| items(&status.addresses)).unwrap_or_default();
+    for (index, address) in addresses.iter().enumerate() {
+        if !seen.insert((&address.type_, &address.address)) {
+            let shown = internal::object(&[
+                ("Type", internal::text(&address.type_)),
+                ("Address", internal::text(&address.address)),
+            ]);
+            errors.push(FieldError::duplicate(&at.index(index), shown));
+        }
+    }
+}
+
+/// What is given once.
+fn judge_kept(new: &Judged<'_, Node>, old: &Judged<'_, Node>, errors: &mut Errors) {
+    let (now, before) = (networks(new), networks(old));
+    let changes = match before.len() {
+        0 => 0,
+        count if count != now.len() => 1,
+        _ => now.iter().zip(before).filter(|(now, before)| now != before).count(),
+    };
+    for _ in 0..changes {
+        let detail = "node updates may not change podCIDR except from \"\" to valid";
+        errors.push(FieldError::forbidden(&SPEC.field("podCIDRs"), detail));
+    }
+    let provider = |node: &Judged<'_, Node>| node.tree.at(&["spec", "providerID"]).map(as_json);
+    if provider(old).is_some() && provider(old) != provider(new) {
+        let detail = "node updates may not change providerID except from \"\" to valid";
+        errors.push(FieldError::forbidden(&SPEC.field("providerID"), detail));
+    }
+}

@@ -1,0 +1,126 @@
+//! RoleBinding and ClusterRoleBinding.
+
+use coracle_api::field_error::{FieldError, refuse};
+use coracle_api::{Path, names};
+use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding, RoleRef, Subject};
+
+use super::{GROUP, OWN};
+use crate::registry::strategy::{Context, Errors, Judged, Strategy};
+use crate::registry::validate::{internal, items, required, text};
+use crate::registry::{OwnMetadata, Part};
+
+const ROLE_REF: Path<'static> = Path::Field(&Path::Root, "roleRef");
+
+pub(in crate::registry) struct RoleBindings;
+
+impl Strategy for RoleBindings {
+    type Object = RoleBinding;
+
+    fn own_metadata(&self, _: Part) -> OwnMetadata {
+        OWN
+    }
+
+    fn validate(&self, new: &Judged<'_, RoleBinding>, _: &Context<'_>, errors: &mut Errors) {
+        judge_role(&new.role_ref, &["Role", "ClusterRole"], errors);
+        judge_subjects(items(&new.subjects), true, errors);
+    }
+
+    fn validate_update(
+        &self,
+        new: &Judged<'_, RoleBinding>,
+        old: &Judged<'_, RoleBinding>,
+        cx: &Context<'_>,
+        errors: &mut Errors,
+    ) {
+        self.validate_anew(new, cx, errors);
+        OWN.judge_change(new.tree, old.tree, errors);
+        judge_kept(&new.role_ref, &old.role_ref, errors);
+    }
+}
+
+pub(in crate::registry) struct ClusterRoleBindings;
+
+impl Strategy for ClusterRoleBindings {
+    type Object = ClusterRoleBinding;
+
+    fn own_metadata(&self, _: Part) -> OwnMetadata {
+        OWN
+    }
+
+    fn validate(&self, new: &Judged<'_, ClusterRoleBinding>, _: &Context<'_>, errors: &mut Errors) {
+        judge_role(&new.role_ref, &["ClusterRole"], errors);
+        judge_subjects(items(&new.subjects), false, errors);
+    }
+
+    fn validate_update(
+        &self,
+        new: &Judged<'_, ClusterRoleBinding>,
+        old: &Judged<'_, ClusterRoleBinding>,
+        cx: &Context<'_>,
+        errors: &mut Errors,
+    ) {
+        self.validate_anew(new, cx, errors);
+        OWN.judge_change(new.tree, old.tree, errors);
+        judge_kept(&new.role_ref, &old.role_ref, errors);
+    }
+}
+
+fn judge_role(role: &RoleRef, kinds: &[&str], errors: &mut Errors) {
+    if text(&role.api_group) != GROUP {
+        let at = ROLE_REF.field("apiGroup");
+        errors.push(FieldError::not_supported(&at, text(&role.api_group), &[GROUP]));
+    }
+    if !kinds.contains(&role.kind.as_str()) {
+        errors.push(FieldError::not_supported(&ROLE_REF.field("kind"), &role.kind, kinds));
+    }
+    required(&role.name, names::path_segment_name, &ROLE_REF.field("name"), errors);
+}
+
+/// A binding is always to the same role: who may bind to one may not on that account bind to another.
+fn judge_kept(new: &RoleRef, old: &RoleRef, errors: &mut Errors) {
+    if new != old {
+        let shown = internal::object(&[
+            ("APIGroup", internal::text(text(&new.api_group))),
+            ("Kind", internal::text(&new.kind)),
+            ("Name", internal::text(&new.name)),
+        ]);
+        errors.push(FieldError::invalid(&ROLE_REF, shown, "cannot change roleRef"));
+    }
+}
+
+fn judge_subjects(subjects: &[Subject], namespaced: bool, errors: &mut Errors) {
+    let at = Path::Root.field("subjects");
+    for (index, subject) in subjects.iter().enumerate() {
+        judge_subject(subject, namespaced, &at.index(index), errors);
+    }
+}
+
+fn judge_subject(subject: &Subject, namespaced: bool, at: &Path<'_>, errors: &mut Errors) {
+    if subject.name.is_empty() {
+        errors.push(FieldError::required(&at.field("name"), ""));
+    }
+    let group = text(&subject.api_group);
+    let mut in_group = |wanted: &str| {
+        if group != wanted {
+            errors.push(FieldError::not_supported(&at.field("apiGroup"), group, &[wanted]));
+        }
+    };
+    match subject.kind.as_str() {
+        "ServiceAccount" => {
+            if !subject.name.is_empty() {
+                refuse(&at.field("name"), &subject.name, names::dns1123_subdomain(&subject.name), errors);
+            }
+            if !group.is_empty() {
+                errors.push(FieldError::not_supported(&at.field("apiGroup"), group, &[""]));
+            }
+            if !namespaced && text(&subject.namespace).is_empty() {
+                errors.push(FieldError::required(&at.field("namespace"), ""));
+            }
+        }
+        "User" | "Group" => in_group(GROUP),
+        kind => {
+            let known = ["ServiceAccount", "User", "Group"];
+            errors.push(FieldError::not_supported(&at.field("kind"), kind, &known));
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! CSIDriver: what a driver can and wants.
+
+use std::collections::BTreeSet;
+
+use coracle_api::field_error::FieldError;
+use coracle_api::{Path, Value};
+use k8s_openapi::api::storage::v1::{CSIDriver, TokenRequest};
+
+use crate::registry::strategy::{Context, Errors, Judged, SPEC, Strategy};
+use crate::registry::validate::{internal, items, one_of, unchanged};
+
+const SHORTEST_TOKEN: i64 = 600;
+const LONGEST_TOKEN: i64 = 1 << 32;
+
+const TOKENS_IN_SECRETS: &str = "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes";
+
+pub(in crate::registry) struct CsiDrivers;
+
+impl Strategy for CsiDrivers {
+    type Object = CSIDriver;
+
+    fn prepare_create(&self, new: &mut Value, _: &Context<'_>) {
+        drop_gated(new, None);
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value, _: &Context<'_>) {
+        drop_gated(new, Some(old));
+        // Counted from the first change on, though nobody set it at the beginning.
+        if new.get("spec") != old.get("spec") {
+            new.meta_mut().set_generation(old.meta().generation() + 1);
+        }
+    }
+
+    fn validate(&self, new: &Judged<'_, CSIDriver>, _: &Context<'_>, errors: &mut Errors) {
+        let spec = &new.spec;
+        let present = [
+            // The name is upstream's.
+            ("attachedRequired", spec.attach_required),
+            ("podInfoOnMount", spec.pod_info_on_mount),
+            ("storageCapacity", spec.storage_capacity),
+        ];
+        for (name, _) in present.into_iter().filter(|(_, flag)| flag.is_none()) {
+            errors.push(FieldError::required(&SPEC.field(name), ""));
+        }
+        if let Some(policy) = &spec.fs_group_policy {
+            let known = ["File", "None", "ReadWriteOnceWithFSType"];
+            one_of(policy, &known, &SPEC.field("fsGroupPolicy"), errors);
+        }
+        let tokens = items(&spec.token_requests);
+        judge_tokens(tokens, &SPEC.field("tokenRequests"), errors);
+        for mode in items(&spec.volume_lifecycle_modes) {
+            let known = ["Persistent", "Ephemeral"];
+            if !known.contains(&mode.as_str()) {
+                errors.push(FieldError::not_supported(&SPEC.field("volumeLifecycleModes"), mode, &known));
+            }
+        }
+        if spec.se_linux_mount.is_none() {
+            errors.push(FieldError::required(&SPEC.field("seLinuxMount"), ""));
+        }
+        if let Some(period) = spec.node_allocatable_update_period_seconds.filter(|period| *period < 10) {
+            let at = SPEC.field("nodeAllocatableUpdatePeriodSeconds");
+            let detail = "must be greater than or equal to 10 seconds";
+            errors.push(FieldError::invalid(&at, period.to_string(), detail));
+        }
+        if let Some(flag) = spec.service_account_token_in_secrets.filter(|_| tokens.is_empty()) {
+            let at = SPEC.field("serviceAccountTokenInSecrets");
+            let detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified";
+            errors.push(FieldError::invalid(&at, flag.to_string(), detail));
+        }
+    }
+
+    fn validate_update(
+        &self,
+        new: &Judged<'_, CSIDriver>,
+        old: &Judged<'_, CSIDriver>,
+        cx: &Context<'_>,
+        errors: &mut Errors,
+    ) {
+        self.validate(new, cx, errors);
+        for (name, shown) in
+            [("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")]
+        {
+            let found = |driver: &'_ Value| driver.at(&["spec", name]).cloned();
+            let (now, before) = (found(new.tree), found(old.tree));
+            unchanged(now.as_ref(), before.as_ref(), &SPEC.field(shown), "null", errors);
+        }
+    }
+
+    fn warnings(
+        &self,
+        new: &Judged<'_, CSIDriver>,
+        old: Option<&Judged<'_, CSIDriver>>,
+        _: &Context<'_>,
+    ) -> Vec<String> {
+        let changed = old.is_none_or(|old| old.spec.token_requests != new.spec.token_requests);
+        let asks = !items(&new.spec.token_requests).is_empty();
+        match changed && asks && new.spec.service_account_token_in_secrets.is_none() {
+            true => vec![TOKENS_IN_SECRETS.to_owned()],
+            false => Vec::new(),
+        }
+    }
+}
+
+/// `preventPodSchedulingIfMissing` is gated off: taken away unless it is in use.
+fn drop_gated(new: &mut Value, old: Option<&Value>) {
+    const GATED: &str = "preventPodSchedulingIfMissing";
+    if old.and_then(|old| old.at(&["spec", GATED])).is_none()
+        && let Some(spec) = new.as_object_mut().and_then(|driver| driver.get_mut("spec")?.as_object_mut())
+    {
+        spec.remove(GATED);
+    }
+}
+
+fn judge_tokens(tokens: &[TokenRequest], at: &Path<'_>, errors: &mut Errors) {
+    let mut audiences = BTreeSet::new();
+    for (index, token) in tokens.iter().enumerate() {
+        let at = at.index(index);
+        if !audiences.insert(&token.audience) {
+            errors.push(FieldError::duplicate(&at.field("audience"), internal::text(&token.audience)));
+            continue;
+        }
+        let Some(seconds) = token.expiration_seconds else { continue };
+        let detail = match seconds {
+            _ if seconds < SHORTEST_TOKEN => "may not specify a duration less than 10 minutes",
+            _ if seconds > LONGEST_TOKEN => "may not specify a duration larger than 2^32 seconds",
+            _ => continue,
+        };
+        errors.push(FieldError::invalid(&at.field("expirationSeconds"), seconds.to_string(), detail));
+    }
+}

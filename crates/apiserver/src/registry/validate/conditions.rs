@@ -1,0 +1,55 @@
+//! Conditions of the common type, in a status.
+
+use std::collections::BTreeSet;
+
+use coracle_api::field_error::{FieldError, refuse};
+use coracle_api::{Path, Value, names};
+
+use super::{internal, one_of};
+use crate::registry::strategy::Errors;
+
+const LONGEST_REASON: usize = 1 << 10;
+const LONGEST_MESSAGE: usize = 32 << 10;
+
+const REASON: &str = "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')";
+
+/// Judges a list of conditions, each of a type of its own.
+pub(in crate::registry) fn judge(conditions: &[Value], at: &Path<'_>, errors: &mut Errors) {
+    let mut types = BTreeSet::new();
+    for (index, condition) in conditions.iter().enumerate() {
+        let at = at.index(index);
+        let part = |name: &str| condition.get(name).and_then(Value::as_str).unwrap_or_default();
+        if !types.insert(part("type")) {
+            errors.push(FieldError::duplicate(&at.field("type"), internal::text(part("type"))));
+        }
+        refuse(&at.field("type"), part("type"), names::qualified_name(part("type")), errors);
+        one_of(part("status"), &["False", "True", "Unknown"], &at.field("status"), errors);
+        let generation = condition.get("observedGeneration").and_then(Value::as_int).unwrap_or_default();
+        if generation < 0 {
+            let detail = "must be greater than or equal to zero";
+            errors.push(FieldError::invalid(&at.field("observedGeneration"), generation.to_string(), detail));
+        }
+        if part("lastTransitionTime").is_empty() {
+            errors.push(FieldError::required(&at.field("lastTransitionTime"), ""));
+        }
+        judge_reason(part("reason"), &at.field("reason"), errors);
+        if part("message").len() > LONGEST_MESSAGE {
+            errors.push(FieldError::too_long(&at.field("message"), LONGEST_MESSAGE));
+        }
+    }
+}
+
+fn judge_reason(reason: &str, at: &Path<'_>, errors: &mut Errors) {
+    let bytes = reason.as_bytes();
+    let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else {
+        return errors.push(FieldError::required(at, ""));
+    };
+    let inner = |byte: &u8| byte.is_ascii_alphanumeric() || b"_,:".contains(byte);
+    let ends = first.is_ascii_alphabetic() && (last.is_ascii_alphanumeric() || *last == b'_');
+    if !ends || !bytes.iter().all(inner) {
+        errors.push(FieldError::invalid_str(at, reason, REASON));
+    }
+    if reason.len() > LONGEST_REASON {
+        errors.push(FieldError::too_long(at, LONGEST_REASON));
+    }
+}
