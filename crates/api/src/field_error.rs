@@ -118,6 +118,11 @@ impl FieldError {
         FieldError { kind, field: place(path), bad_value: Some(shown), detail: String::new() }
     }
 
+    /// Something that is not the writer's fault.
+    pub fn internal(path: &Path<'_>, detail: impl Into<String>) -> FieldError {
+        FieldError::without_value(FieldErrorKind::Internal, path, detail)
+    }
+
     /// A name for which there is nothing.
     pub fn not_found(path: &Path<'_>, found: &str) -> FieldError {
         let kind = FieldErrorKind::NotFound;
@@ -177,6 +182,16 @@ pub fn shown(value: &Value) -> String {
 /// A value as messages show it within others.
 pub fn as_json(value: &Value) -> String {
     json::to_string(value)
+}
+
+/// A text that breaks rules: a complaint for each message.
+pub fn refuse(
+    path: &Path<'_>,
+    found: &str,
+    messages: impl IntoIterator<Item = impl Into<String>>,
+    errors: &mut Vec<FieldError>,
+) {
+    errors.extend(messages.into_iter().map(|message| FieldError::invalid_str(path, found, message)));
 }
 
 fn place(path: &Path<'_>) -> String {
