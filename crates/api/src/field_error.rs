@@ -184,16 +184,6 @@ pub fn as_json(value: &Value) -> String {
     json::to_string(value)
 }
 
-/// A text that breaks rules: a complaint for each message.
-pub fn refuse(
-    path: &Path<'_>,
-    found: &str,
-    messages: impl IntoIterator<Item = impl Into<String>>,
-    errors: &mut Vec<FieldError>,
-) {
-    errors.extend(messages.into_iter().map(|message| FieldError::invalid_str(path, found, message)));
-}
-
 fn place(path: &Path<'_>) -> String {
     match path {
         Path::Root => "<nil>".to_owned(),

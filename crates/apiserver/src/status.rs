@@ -5,6 +5,7 @@
 
 use coracle_api::catalog::{Kind, Resource};
 use coracle_api::field_error::FieldErrors;
+use coracle_api::go_text::Quoted;
 use coracle_api::{Map, Value};
 use http::StatusCode;
 
@@ -100,7 +101,7 @@ impl ApiError {
 
     /// No object of that name.
     pub fn not_found(resource: &Resource, name: &str) -> ApiError {
-        let message = format!("{} \"{name}\" not found", qualified(resource));
+        let message = format!("{} {} not found", qualified(resource), Quoted(name));
         ApiError::new(StatusCode::NOT_FOUND, "NotFound", message).with(about(resource, name))
     }
 
@@ -117,13 +118,14 @@ impl ApiError {
 
     pub fn already_exists(resource: &Resource, name: &str, being_deleted: bool) -> ApiError {
         let prefix = if being_deleted { "object is being deleted: " } else { "" };
-        let message = format!("{prefix}{} \"{name}\" already exists", qualified(resource));
+        let message = format!("{prefix}{} {} already exists", qualified(resource), Quoted(name));
         ApiError::new(StatusCode::CONFLICT, "AlreadyExists", message).with(about(resource, name))
     }
 
     /// `why`: the object has been modified, a precondition failed.
     pub fn conflict(resource: &Resource, name: &str, why: &str) -> ApiError {
-        let message = format!("Operation cannot be fulfilled on {} \"{name}\": {why}", qualified(resource));
+        let message =
+            format!("Operation cannot be fulfilled on {} {}: {why}", qualified(resource), Quoted(name));
         ApiError::new(StatusCode::CONFLICT, "Conflict", message).with(about(resource, name))
     }
 
@@ -133,7 +135,7 @@ impl ApiError {
             "" => kind.name.to_string(),
             group => format!("{}.{group}", kind.name),
         };
-        let message = format!("Operation cannot be fulfilled on {qualified} \"{name}\": {why}");
+        let message = format!("Operation cannot be fulfilled on {qualified} {}: {why}", Quoted(name));
         let details = Details {
             name: name.to_string(),
             group: kind.group.to_string(),
@@ -160,7 +162,7 @@ impl ApiError {
     pub fn forbidden(resource: &Resource, name: &str, why: &str) -> ApiError {
         let message = match name {
             "" => format!("{} is forbidden: {why}", qualified(resource)),
-            name => format!("{} \"{name}\" is forbidden: {why}", qualified(resource)),
+            name => format!("{} {} is forbidden: {why}", qualified(resource), Quoted(name)),
         };
         ApiError::new(StatusCode::FORBIDDEN, "Forbidden", message).with(about(resource, name))
     }
@@ -199,7 +201,7 @@ impl ApiError {
         ApiError::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "Invalid",
-            format!("{qualified} \"{name}\" is invalid: {errors}"),
+            format!("{qualified} {} is invalid: {errors}", Quoted(name)),
         )
         .with(details)
     }

@@ -173,6 +173,7 @@ fn shape_and_judge(object: &mut Value, cx: &Context<'_>) -> Result<Vec<String>, 
     if scope.has_status() && !scope.strategy.keeps_status() {
         fields.remove("status");
     }
+    let mut noticed = scope.strategy.notices(object, cx);
     gates::drop_disabled(object, None, scope.hub.kind);
     scope.strategy.prepare_create(object, cx);
     scope.canonicalize(object);
@@ -183,8 +184,10 @@ fn shape_and_judge(object: &mut Value, cx: &Context<'_>) -> Result<Vec<String>, 
         meta::judge_new(object, scope, &mut errors);
     }
     if !errors.is_empty() {
-        return Err(ApiError::invalid(scope.hub.kind, object.meta().name(), &FieldErrors(errors)));
+        let refused = ApiError::invalid(scope.hub.kind, object.meta().name(), &FieldErrors(errors));
+        return Err(refused.after(noticed));
     }
     scope.strategy.canonicalize(object);
-    Ok(warnings)
+    noticed.extend(warnings);
+    Ok(noticed)
 }

@@ -38,6 +38,8 @@ enum Plan {
     Remove,
     /// It is marked, as here, and stays until nothing holds it.
     Mark(Value),
+    /// It is marked, as here, for everybody to see, and then taken away.
+    MarkAndRemove(Value),
 }
 
 impl Registry {
@@ -86,22 +88,22 @@ impl Registry {
         };
         self.admission.validate(None, &attributes).await?;
         scope.strategy.check_delete(&object, cx)?;
-        let marked = match plan(&object, scope, options, cx.now) {
+        let last = match plan(&object, scope, options, cx.now) {
             Plan::Nothing => return Ok(Deleted::Pending(current.clone())),
-            Plan::Remove => {
-                let gone = match cx.dry_run {
-                    true => current.clone(),
-                    false => self.remove_now(cx, name, current, &object).await?,
-                };
-                return Ok(match scope.resource.returns_deleted {
-                    true => Deleted::Shown(gone),
-                    false => Deleted::Gone(gone),
-                });
+            Plan::Mark(marked) => {
+                return Ok(Deleted::Pending(self.mark(scope, name, current, marked, cx.dry_run).await?));
             }
-            Plan::Mark(marked) => marked,
+            Plan::Remove => current.clone(),
+            Plan::MarkAndRemove(marked) => self.mark(scope, name, current, marked, cx.dry_run).await?,
         };
-        let entry = self.mark(scope, name, current, marked, cx.dry_run).await?;
-        Ok(Deleted::Pending(entry))
+        let gone = match cx.dry_run {
+            true => last,
+            false => self.remove_now(cx, name, &last, &last.value(scope.hub.of)).await?,
+        };
+        Ok(match scope.resource.returns_deleted {
+            true => Deleted::Shown(gone),
+            false => Deleted::Gone(gone),
+        })
     }
 
     /// Writes the marked object as it is: no strategy looks at a delete.
@@ -148,49 +150,53 @@ impl Registry {
 fn plan(object: &Value, scope: &Scope<'_>, options: &DeleteOptions, now: Timestamp) -> Plan {
     let metadata = object.meta();
     let going = metadata.is_being_deleted();
+    // Less than nothing is as short as it gets.
+    let asked = options.grace_period.map(|seconds| if seconds < 0 { 1 } else { seconds });
     let lingers = metadata.deletion_grace_period_seconds().unwrap_or(0);
-    let grace = match scope.strategy.grace(object, options.grace_period) {
+    let grace = match (going, asked) {
+        (false, asked) => scope.strategy.grace(object, asked),
+        (true, _) if lingers == 0 => Grace::None,
         // Asked for a second time, a delete can only come sooner.
-        Grace::Seconds(seconds) if going => {
-            if options.grace_period.is_none() || seconds >= lingers {
-                return if lingers > 0 { Plan::Nothing } else { finish(object, scope) };
-            }
-            Grace::Seconds(seconds)
-        }
-        grace => grace,
+        (true, Some(asked)) if asked < lingers => Grace::Seconds(asked),
+        (true, _) => return Plan::Nothing,
     };
     let mut marked = object.clone();
     let held = settle_finalizers(&mut marked, options.propagation) | scope.strategy.holds(object);
     let seconds = match grace {
         Grace::Seconds(seconds) => seconds,
+        Grace::None if !held => return Plan::Remove,
         Grace::None => 0,
     };
-    if seconds == 0 && !held {
-        return Plan::Remove;
-    }
-    // The grace of a delete that is under way runs from when it began.
-    let begun = match metadata.deletion_timestamp() {
-        Some(at) if going => at.plus_seconds(-lingers),
-        _ => now,
-    };
-    let shortened = going && seconds < lingers;
-    if !going || shortened {
-        let at = begun.plus_seconds(seconds).max(now);
-        let mut metadata = marked.meta_mut();
-        metadata.set_deletion_timestamp(Some(at));
-        metadata.set_deletion_grace_period_seconds(Some(seconds));
-        if !going && object.meta().generation() > 0 {
-            metadata.set_generation(object.meta().generation() + 1);
-        }
+    if !going || seconds < lingers {
+        mark(&mut marked, seconds, now);
         scope.strategy.mark_deleted(&mut marked);
     }
-    Plan::Mark(marked)
+    match grace {
+        Grace::Seconds(0) if !held => Plan::MarkAndRemove(marked),
+        _ => Plan::Mark(marked),
+    }
 }
 
-/// A delete whose grace is over: only finalizers may still hold the object.
-fn finish(object: &Value, scope: &Scope<'_>) -> Plan {
-    let held = object.meta().finalizers().next().is_some() || scope.strategy.holds(object);
-    if held { Plan::Nothing } else { Plan::Remove }
+/// Says on an object when it should be gone. The grace of a delete that is under way runs from when it began, but
+/// whoever has to finish something has a second left for it.
+fn mark(object: &mut Value, seconds: i64, now: Timestamp) {
+    let metadata = object.meta();
+    let lingers = metadata.deletion_grace_period_seconds().unwrap_or(0);
+    let generation = metadata.generation();
+    let (at, seconds) = match metadata.deletion_timestamp() {
+        None => (now.plus_seconds(seconds), seconds),
+        Some(at) => match at.plus_seconds(seconds - lingers) {
+            late if late < now => (now, seconds.min(1)),
+            at => (at, seconds),
+        },
+    };
+    let first = !metadata.is_being_deleted();
+    let mut metadata = object.meta_mut();
+    metadata.set_deletion_timestamp(Some(at));
+    metadata.set_deletion_grace_period_seconds(Some(seconds));
+    if first && generation > 0 {
+        metadata.set_generation(generation + 1);
+    }
 }
 
 /// Puts the finalizer of the asked propagation in, and the others out; returns whether any is left.
@@ -220,7 +226,8 @@ pub(super) fn is_released(scope: &Scope<'_>, new: &Value, old: &Value) -> bool {
         && !scope.strategy.holds(new)
 }
 
-fn check_preconditions(
+/// Whether the object is the one that is to be deleted.
+pub(super) fn check_preconditions(
     scope: &Scope<'_>,
     name: &str,
     object: &Value,

@@ -37,7 +37,7 @@ use bytes::Bytes;
 use coracle_api::catalog::{BUILTIN, Kind, Resource, Struct, Subresource};
 use coracle_api::codec::canonical;
 use coracle_api::time::Timestamp;
-use coracle_api::{Value, defaults};
+use coracle_api::{Text, Value, defaults};
 use coracle_store::{Revision, Store};
 use strategy::AnyStrategy;
 
@@ -164,6 +164,17 @@ impl Registry {
     pub fn lookup(&self, resource: &'static Resource, key: &str) -> Option<Value> {
         let cache = self.caches.get(&resource.storage.as_ref()?.prefix)?;
         Some(cache.get(key)?.value(cache.hub.of))
+    }
+
+    /// Every object of a resource in a namespace as it is now; everywhere, where the namespace is empty.
+    pub fn lookup_all(&self, resource: &'static Resource, namespace: &str) -> Vec<Value> {
+        let cache = resource.storage.as_ref().and_then(|storage| self.caches.get(&storage.prefix));
+        let Some(cache) = cache else { return Vec::new() };
+        let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
+        let snapshot = cache.snapshot();
+        let found = snapshot.entries.range(Text::from(prefix.as_str())..);
+        let found = found.take_while(|(key, _)| key.starts_with(&prefix));
+        found.map(|(_, entry)| entry.value(cache.hub.of)).collect()
     }
 
     /// Brings a decoded object into the one shape that all that follows works on: with the defaults of the version it

@@ -19,19 +19,10 @@ use crate::status::{Cause, Details};
 /// Runs `work` with the tracker of a request to one part of a resource's objects.
 fn with_tracker<T>(scope: &Scope<'_>, part: Part, work: impl FnOnce(&Tracker<'_>) -> T) -> T {
     let api_version = scope.kind.api_version();
-    let field = |name: &Text| vec![Step::Element(Element::Field(name.clone()))];
-    let kept: Vec<_> = match part {
-        Part::Main if scope.has_status() => {
-            let everything_else = scope.of.iter().filter(|field| field.name() != "status");
-            everything_else.map(|of| field(&of.field.name)).collect()
-        }
-        Part::Status => ["metadata", "status"].map(|name| field(&Text::const_new(name))).into(),
-        _ => Vec::new(),
-    };
     // The same in every version in which somebody may own fields.
-    let filters: Vec<_> = match kept.is_empty() {
-        true => Vec::new(),
-        false => versions(scope).map(|version| (version, Filter::Only(kept.clone()))).collect(),
+    let filters: Vec<_> = match places(scope, part) {
+        None => Vec::new(),
+        Some(places) => versions(scope).map(|version| (version, Filter::Only(places.clone()))).collect(),
     };
     let tracker = Tracker {
         api_version: &api_version,
@@ -60,6 +51,29 @@ fn in_version(scope: &Scope<'_>, object: &Value, version: &str) -> Conversion<'s
         Err(ConvertError::NotConvertible { .. }) => Conversion::NoSuchVersion,
         Err(error) => Conversion::Failed(error.to_string()),
     }
+}
+
+/// The places whose owners a write of this part follows: those that it can change. None: everywhere.
+fn places(scope: &Scope<'_>, part: Part) -> Option<Vec<Vec<Step>>> {
+    let field = |name: &'static str| Step::Element(Element::Field(Text::const_new(name)));
+    Some(match part {
+        Part::Main if scope.has_status() => {
+            let everything_else = scope.of.iter().filter(|field| field.name() != "status");
+            everything_else
+                .map(|field| vec![Step::Element(Element::Field(field.field.name.clone()))])
+                .collect()
+        }
+        Part::Status => vec![vec![field("status")], vec![field("metadata")]],
+        Part::EphemeralContainers => vec![vec![field("spec"), field("ephemeralContainers")]],
+        Part::Resize => {
+            let lists = ["containers", "initContainers"].into_iter();
+            let of = |list| {
+                ["resources", "resizePolicy"].map(|of| vec![field("spec"), field(list), Step::Any, field(of)])
+            };
+            lists.flat_map(of).collect()
+        }
+        _ => return None,
+    })
 }
 
 /// The new object with its owners after a create, update or patch.

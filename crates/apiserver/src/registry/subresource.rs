@@ -51,6 +51,7 @@ impl Call<'_> {
             ("", "pods", "binding", "create") | ("", "bindings", "", "create") => {
                 pod::binding::create(self).await
             }
+            ("", "pods", "eviction", "create") => pod::eviction::create(self).await,
             (_, _, "scale", "get" | "update" | "patch") => scale::serve(self).await,
             _ => Err(ApiError::no_such_resource()),
         }

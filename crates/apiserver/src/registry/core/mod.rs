@@ -1,5 +1,6 @@
 //! Kinds of the core group.
 
+mod claim;
 pub(super) mod config_map;
 pub(super) mod endpoints;
 pub(super) mod event;
@@ -7,6 +8,7 @@ pub(super) mod limit_range;
 pub(super) mod namespace;
 pub(super) mod node;
 pub(super) mod pod;
+pub(super) mod pod_template;
 pub(super) mod resource_quota;
 pub(super) mod secret;
 pub(super) mod service;

@@ -20,6 +20,8 @@ pub(in crate::registry) trait AnyStrategy: Send + Sync {
 
     fn keeps_status(&self) -> bool;
 
+    fn notices(&self, sent: &Value, cx: &Context<'_>) -> Vec<String>;
+
     fn prepare_create(&self, new: &mut Value, cx: &Context<'_>);
 
     fn prepare_update(&self, new: &mut Value, old: &Value, cx: &Context<'_>);
@@ -65,6 +67,10 @@ impl<S: Strategy> AnyStrategy for S {
 
     fn keeps_status(&self) -> bool {
         Strategy::keeps_status(self)
+    }
+
+    fn notices(&self, sent: &Value, cx: &Context<'_>) -> Vec<String> {
+        Strategy::notices(self, sent, cx)
     }
 
     fn prepare_create(&self, new: &mut Value, cx: &Context<'_>) {

@@ -106,6 +106,11 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
+    /// What the writer of a new object should know whatever becomes of it. `sent` is not shaped yet.
+    fn notices(&self, sent: &Value, cx: &Context<'_>) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Shapes a new object: fields that clients may not set, fields that follow from others. The status of a kind that
     /// has the subresource is gone already.
     fn prepare_create(&self, new: &mut Value, cx: &Context<'_>) {}
@@ -186,6 +191,8 @@ pub(super) fn of(resource: &Resource) -> &'static dyn AnyStrategy {
         ("", "limitranges") => &core::limit_range::LimitRanges,
         ("", "namespaces") => &core::namespace::Namespaces,
         ("", "nodes") => &core::node::Nodes,
+        ("", "pods") => &core::pod::Pods,
+        ("", "podtemplates") => &core::pod_template::PodTemplates,
         ("", "resourcequotas") => &core::resource_quota::ResourceQuotas,
         ("", "secrets") => &core::secret::Secrets,
         ("", "services") => &core::service::Services,
