@@ -20,6 +20,8 @@ mod scheduling;
 pub(super) mod security;
 mod spec;
 pub(super) mod spread;
+#[cfg(test)]
+mod tests;
 pub(super) mod tolerations;
 pub(super) mod volume;
 
