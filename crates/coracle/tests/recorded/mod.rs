@@ -37,12 +37,25 @@ impl Recorded {
         let only = environment("CORACLE_ONLY");
         let rewrite = environment("CORACLE_OWED").is_some_and(|wish| wish == "rewrite");
         let (files, cases) = self.select(only.as_deref());
-        let (failed, log) = self.play(&files, only.as_deref());
-        let failed: BTreeSet<String> = failed.into_iter().filter(|case| cases.contains(case)).collect();
+        let owed = self.owed();
+        let (mut failed, mut log) = self.play(&files, only.as_deref());
+        failed.retain(|case| cases.contains(case));
+        // Some cases wait for time to pass, and a busy machine takes its own: what surprises is tried once more, alone.
+        let surprises: BTreeSet<String> = failed.difference(&owed).cloned().collect();
+        if !surprises.is_empty() {
+            let is_in = |file: &PathBuf, case: &String| {
+                let stem = file.file_stem().unwrap().to_str().unwrap();
+                case.strip_prefix(stem).is_some_and(|rest| rest.starts_with(':'))
+            };
+            let mut again = files.clone();
+            again.retain(|file| surprises.iter().any(|case| is_in(file, case)));
+            let (failed_again, log_again) = self.play(&again, only.as_deref());
+            failed.retain(|case| !surprises.contains(case) || failed_again.contains(case));
+            log.push_str(&log_again);
+        }
         if only.is_some() {
             eprintln!("{log}");
         }
-        let owed = self.owed();
         if rewrite {
             let rest = owed.into_iter().filter(|case| !cases.contains(case));
             let all: BTreeSet<String> = rest.filter(|_| only.is_some()).chain(failed.clone()).collect();
