@@ -23,6 +23,7 @@ use crate::cache::Entry;
 use crate::deprecation;
 use crate::health::Health;
 use crate::lifecycle::{Lifecycle, Stage};
+use crate::metrics::Metrics;
 use crate::openapi::OpenApi;
 use crate::registry::{
     self, Call, Content, Deleted, List, Part, Registry, Scope, Wanted, WatchStream, Written,
@@ -53,6 +54,7 @@ pub struct Server {
     pub address: String,
     pub health: Health,
     pub lifecycle: Arc<Lifecycle>,
+    pub metrics: Arc<Metrics>,
     /// How long a watch lasts at least that does not say; at most twice as long.
     pub min_watch: Duration,
 }
@@ -275,17 +277,21 @@ impl Server {
             Err(error) => return Err(error),
         };
         let ends = tokio::time::Instant::now() + options.timeout.unwrap_or_else(|| self.watch_lasts());
-        let state = (events, writer, self.lifecycle.subscribe());
-        let body =
-            StreamBody::new(stream::unfold(state, move |(mut events, mut writer, mut stages)| async move {
+        let sent = self.metrics.watch_events(scope.resource);
+        let state = (events, writer, self.lifecycle.subscribe(), sent);
+        let body = StreamBody::new(stream::unfold(
+            state,
+            move |(mut events, mut writer, mut stages, sent)| async move {
                 let chunk = tokio::select! {
                     biased;
                     chunk = next_chunk(&mut events, &mut writer, ends) => chunk?,
                     // A client that finds its stream ended watches on, with another server if there is one.
                     _ = stages.wait_for(|stage| *stage >= Stage::Draining) => return None,
                 };
-                Some((Ok::<_, Infallible>(Frame::data(Bytes::from(chunk))), (events, writer, stages)))
-            }));
+                sent.add(writer.take_written());
+                Some((Ok::<_, Infallible>(Frame::data(Bytes::from(chunk))), (events, writer, stages, sent)))
+            },
+        ));
         let mut response = Response::new(body.boxed_unsync());
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));

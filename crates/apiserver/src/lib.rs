@@ -27,6 +27,7 @@ pub mod hooks;
 pub mod hub;
 pub mod lifecycle;
 pub mod loopback;
+pub mod metrics;
 pub mod openapi;
 mod plain;
 pub mod registry;

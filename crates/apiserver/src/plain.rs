@@ -1,4 +1,4 @@
-//! Paths that are not about a resource: health, version, discovery, OpenAPI.
+//! Paths that are not about a resource: health, metrics, version, discovery, OpenAPI.
 
 use coracle_api::catalog::Catalog;
 use coracle_api::{Map, Value};
@@ -29,6 +29,11 @@ impl Server {
             return Ok(health);
         }
         let known = match path {
+            "/metrics" => {
+                let page = self.metrics.page(&self.registry.caches);
+                let content_type = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
+                Some(Ok(answer::bytes(StatusCode::OK, content_type, page)))
+            }
             "/version" => Some(Ok(answer::value(StatusCode::OK, &version(), Form::JSON))),
             _ => discovery::answer(path, &head.headers, &self.address, form),
         };

@@ -24,6 +24,7 @@ use crate::health::Health;
 use crate::hooks::Hook;
 use crate::lifecycle::{Lifecycle, Stage};
 use crate::loopback::Loopback;
+use crate::metrics::{MeasuredStore, Metrics};
 use crate::openapi::OpenApi;
 use crate::registry::{NodePorts, Registry};
 use crate::serve::files::{FileError, FromFiles};
@@ -89,6 +90,8 @@ pub async fn run(
     ready: impl FnOnce() + Send,
 ) -> Result<(), RunError> {
     let address = listener.local_addr().map_err(RunError::Listener)?;
+    let metrics = Arc::new(Metrics::default());
+    let store: Arc<dyn Store> = Arc::new(MeasuredStore { store, metrics: metrics.clone() });
     let caches = Arc::new(Caches::new());
     let from = caches.fill(&*store).await?;
     let registry = Arc::new(Registry {
@@ -100,7 +103,7 @@ pub async fn run(
         now: world.now,
         random: world.random,
     });
-    let house = assemble(config, address, registry, world)?;
+    let house = assemble(config, address, registry, world, metrics)?;
     let hooks = &house.hooks;
     // The caches have been filled above.
     hooks.informers.done();
@@ -131,6 +134,7 @@ fn assemble(
     address: SocketAddr,
     registry: Arc<Registry>,
     world: World,
+    metrics: Arc<Metrics>,
 ) -> Result<House, RunError> {
     let authorities = client_authorities(config)?;
     let acceptor = serve::acceptor(&TlsConfig {
@@ -147,6 +151,7 @@ fn assemble(
         address: address.to_string(),
         health,
         lifecycle: lifecycle.clone(),
+        metrics: metrics.clone(),
         min_watch: config.min_request_timeout,
     });
     let chain = Arc::new(Chain {
@@ -156,6 +161,7 @@ fn assemble(
         flow: flow.clone(),
         lifecycle: lifecycle.clone(),
         request_timeout: config.request_timeout,
+        metrics,
         world,
     });
     let serving = Arc::new(Serving {

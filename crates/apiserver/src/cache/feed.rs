@@ -60,6 +60,10 @@ impl Caches {
         self.by_prefix.get(prefix)
     }
 
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Cache>> {
+        self.by_prefix.values()
+    }
+
     /// Resolves when everything up to `revision` has been applied.
     pub async fn reached(&self, revision: Revision) {
         let mut applied = self.applied.subscribe();

@@ -20,6 +20,7 @@ use crate::authz::{Attributes, Authorization};
 use crate::flow::{Class, Flow};
 use crate::handler::{RequestBody, Server};
 use crate::lifecycle::Lifecycle;
+use crate::metrics::Metrics;
 use crate::render::Form;
 use crate::request::{Query, RequestInfo};
 use crate::run::World;
@@ -36,6 +37,7 @@ pub struct Chain {
     pub lifecycle: Arc<Lifecycle>,
     /// How long a short request may take.
     pub request_timeout: Duration,
+    pub metrics: Arc<Metrics>,
     pub world: World,
 }
 
@@ -69,7 +71,17 @@ impl Chain {
         let text = |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let form = Form::negotiate(text(header::ACCEPT), &query, text(header::USER_AGENT));
         let form = form.unwrap_or(Form::JSON);
-        let head = Head { parts, query, info, form };
+        let measured = self.metrics.request(&info, &query, &parts.headers);
+        let mut answer = self.in_time(Head { parts, query, info, form }, body, peer).await;
+        if let Some(measured) = measured {
+            measured.answered(answer.status().as_u16());
+            answer.extensions_mut().insert(measured);
+        }
+        answer
+    }
+
+    /// A short request is given up when its time is over.
+    async fn in_time<B: RequestBody>(self: &Arc<Self>, head: Head, body: B, peer: &Peer) -> Answer {
         if head.info.is_long_running() {
             return self.judge(head, body, peer).await;
         }
@@ -87,7 +99,9 @@ impl Chain {
 
     async fn judge<B: RequestBody>(self: &Arc<Self>, head: Head, body: B, peer: &Peer) -> Answer {
         let presented = Presented { peer, headers: &head.parts.headers, now: (self.world.now)() };
-        let user = match self.authentication.user(&presented).await {
+        let user = self.authentication.user(&presented).await;
+        self.metrics.authenticated(user.is_ok());
+        let user = match user {
             Ok(user) => user,
             Err(error) => {
                 let mut answer = answer::error(&error, head.form);
@@ -109,6 +123,7 @@ impl Chain {
             }
         };
         if let Some(class) = class {
+            self.metrics.dispatched(&class.flow);
             answer.headers_mut().insert(FLOW_SCHEMA, class.flow_schema_uid.clone());
             answer.headers_mut().insert(PRIORITY_LEVEL, class.priority_level_uid.clone());
         }

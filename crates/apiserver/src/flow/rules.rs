@@ -21,6 +21,8 @@ const DEFAULT_PRECEDENCE: i32 = 1000;
 pub struct Class {
     pub flow_schema: String,
     pub priority_level: String,
+    /// `SCHEMA/LEVEL`, for whoever counts.
+    pub flow: Arc<str>,
     /// The objects' identities, as answers carry them; empty where there is no object.
     pub flow_schema_uid: HeaderValue,
     pub priority_level_uid: HeaderValue,
@@ -78,8 +80,10 @@ impl Rules {
 fn compiled(schema: &FlowSchema, levels: &BTreeMap<String, String>) -> Option<Schema> {
     let spec = schema.spec.as_ref()?;
     let level = &spec.priority_level_configuration.name;
+    let name = schema.metadata.name.clone()?;
     let class = Class {
-        flow_schema: schema.metadata.name.clone()?,
+        flow: Arc::from(format!("{name}/{level}")),
+        flow_schema: name,
         priority_level: level.clone(),
         flow_schema_uid: header(schema.metadata.uid.as_deref().unwrap_or_default()),
         priority_level_uid: header(levels.get(level)?),

@@ -155,11 +155,7 @@ mod tests {
     #[test]
     fn compressed_content_goes_to_those_who_take_it() {
         let check = |accept, expected| {
-            assert_eq!(
-                crate::answer::takes_gzip(&headers(&[("accept-encoding", accept)])),
-                expected,
-                "{accept}"
-            );
+            assert_eq!(answer::takes_gzip(&headers(&[("accept-encoding", accept)])), expected, "{accept}");
         };
         check("", false);
         check("gzip", true);

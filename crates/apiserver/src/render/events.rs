@@ -18,6 +18,8 @@ pub struct EventWriter {
     now: fn() -> Timestamp,
     /// A table names its columns once: in the first event.
     columns_told: bool,
+    /// How many events there were since somebody last asked.
+    written: u64,
 }
 
 impl EventWriter {
@@ -44,7 +46,12 @@ impl EventWriter {
         if rendering.form.media_type.stream().is_none() {
             return Err(ApiError::not_acceptable(NotAcceptable::Stream.to_string()));
         }
-        Ok(EventWriter { rendering, objects, now, columns_told: false })
+        Ok(EventWriter { rendering, objects, now, columns_told: false, written: 0 })
+    }
+
+    /// How many events have been written since this was last asked.
+    pub fn take_written(&mut self) -> u64 {
+        std::mem::take(&mut self.written)
     }
 
     /// As the header of the stream says it.
@@ -91,6 +98,7 @@ impl EventWriter {
     }
 
     fn event(&mut self, change: &str, shown: Shown<'_>, out: &mut Vec<u8>) {
+        self.written += 1;
         match (&self.rendering.shape, self.rendering.form.media_type) {
             (Shape::Whole, MediaType::Json | MediaType::Yaml) => {
                 line(change, out, |out| shown.write(&self.objects, out));

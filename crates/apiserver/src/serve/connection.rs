@@ -25,6 +25,7 @@ use super::socket::{Socket, peer_ended};
 use crate::answer;
 use crate::authn::Peer;
 use crate::chain::{Chain, LastAnswer};
+use crate::metrics::Measured;
 
 /// How long the TLS handshake may take.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
@@ -49,8 +50,14 @@ pub(super) async fn serve(stream: TcpStream, address: SocketAddr, serving: Arc<S
     let accepted = serving.acceptor.accept(Socket(socket.clone()));
     let stream = match tokio::time::timeout(HANDSHAKE_WITHIN, accepted).await {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return debug!(%address, %error, "TLS handshake failed"),
-        Err(_) => return debug!(%address, "TLS handshake took too long"),
+        Ok(Err(error)) => {
+            serving.chain.metrics.handshake_errors.add(1);
+            return debug!(%address, %error, "TLS handshake failed");
+        }
+        Err(_) => {
+            serving.chain.metrics.handshake_errors.add(1);
+            return debug!(%address, "TLS handshake took too long");
+        }
     };
     let session = stream.get_ref().1;
     let peer = Peer::new(session.peer_certificates().unwrap_or_default().to_vec());
@@ -93,16 +100,18 @@ async fn respond(
     work: AtWork,
     enough: Arc<Notify>,
 ) -> Result<Response<Leaving>, Infallible> {
-    let answer = chain.answer(request, &peer).await;
+    let mut answer = chain.answer(request, &peer).await;
+    let measured = answer.extensions_mut().remove::<Arc<Measured>>();
     if answer.extensions().get::<LastAnswer>().is_some() {
         enough.notify_one();
     }
-    Ok(answer.map(|body| Leaving { body, _work: work }))
+    Ok(answer.map(|body| Leaving { body, measured, _work: work }))
 }
 
 /// The body of an answer on its way out.
 struct Leaving {
     body: answer::Body,
+    measured: Option<Arc<Measured>>,
     _work: AtWork,
 }
 
@@ -114,7 +123,11 @@ impl Body for Leaving {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Infallible>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        if let (Poll::Ready(Some(Ok(frame))), Some(measured)) = (&polled, &self.measured) {
+            measured.sent(frame.data_ref().map_or(0, bytes::Bytes::len));
+        }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
