@@ -199,6 +199,8 @@ pub(super) fn of(resource: &Resource) -> &'static dyn AnyStrategy {
         ("", "serviceaccounts") => &core::service_account::ServiceAccounts,
         ("apiregistration.k8s.io", "apiservices") => &apiregistration::api_service::APIServices,
         ("apps", "controllerrevisions") => &apps::controller_revision::ControllerRevisions,
+        ("apps", "deployments") => &apps::deployment::Deployments,
+        ("apps", "replicasets") => &apps::replica_set::ReplicaSets,
         ("autoscaling", "horizontalpodautoscalers") => {
             &autoscaling::horizontal_pod_autoscaler::HorizontalPodAutoscalers
         }
