@@ -133,7 +133,9 @@ async fn serve_until_killed() {
     let (Some(directory), Some(port)) = (std::env::var_os(DIRECTORY), std::env::var_os(PORT)) else { return };
     let port: u16 = port.to_str().unwrap().parse().unwrap();
     let listen = Listen::Tcp(([127, 0, 0, 1], port).into());
-    let face = Face::show(Arc::new(open(Path::new(&directory))), FaceConfig::new(listen)).unwrap();
+    // Progress comes unasked all the time, as from an etcd that is set up for Kubernetes.
+    let config = FaceConfig { progress_every: Duration::from_millis(500), ..FaceConfig::new(listen) };
+    let face = Face::show(Arc::new(open(Path::new(&directory))), config).unwrap();
     let input = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
     input.await.unwrap().unwrap();
     face.stop().await;
