@@ -36,6 +36,33 @@ fn recorded_scenarios_have_the_same_owners() {
     assert!(count("written") >= 110, "{counts:?}");
 }
 
+/// The record has the members of a set in the order of their names, so this is about what each is called. The order is
+/// the business of `fields_v1`'s own tests.
+#[test]
+fn recorded_sets_are_written_as_they_were() {
+    let Some(folder) = shared::folder("golden", "recorded_sets_are_written_as_they_were") else { return };
+    let mut sets = Vec::new();
+    for file in shared::files(&folder, ".json") {
+        collect_sets(&json::parse(&std::fs::read(file).unwrap()).unwrap(), &mut sets);
+    }
+    assert!(sets.len() > 200, "only {} sets are recorded", sets.len());
+    for set in sets {
+        let written = fields_v1::encode(&fields_v1::decode(&json::to_string(&set)).unwrap());
+        assert_eq!(json::parse(written.as_str().as_bytes()).unwrap(), set);
+    }
+}
+
+fn collect_sets(value: &Value, sets: &mut Vec<Value>) {
+    match value {
+        Value::Object(map) => {
+            sets.extend(map.get("fieldsV1").filter(|set| set.as_object().is_some()).cloned());
+            map.values().for_each(|value| collect_sets(value, sets));
+        }
+        Value::Array(items) => items.iter().for_each(|value| collect_sets(value, sets)),
+        _ => {}
+    }
+}
+
 struct Scenario {
     name: String,
     steps: Vec<Value>,

@@ -50,8 +50,8 @@ pub fn strategic_merge(data: &[u8]) {
     }
     let patch = merge::between(&first, &second);
     merge::apply(Value::Object(first.clone()), Value::Object(patch));
-    // A conflict is an answer too.
-    merge::three_way(&first, &second, &third, &[]).unwrap_or_default();
+    let patch = merge::three_way(&first, &second, &third, &[]).expect("nothing was asked of the patch");
+    merge::apply(Value::Object(third), Value::Object(patch));
 }
 
 fn object(text: &[u8]) -> Option<Map> {

@@ -72,6 +72,11 @@ fn add_puts_a_value_somewhere() {
         r#"[{"op":"add","path":"whatever/new","value":1}]"#,
         r#"{"a":{"b":1,"n":null},"e/t~i":"esc","f":1.5,"l":[1,2,3],"new":1,"s":"x"}"#,
     );
+    // A tilde that is written so does not make a slash of the digit behind it.
+    ok(
+        r#"[{"op":"add","path":"/a/~01","value":2}]"#,
+        r#"{"a":{"b":1,"n":null,"~1":2},"e/t~i":"esc","f":1.5,"l":[1,2,3],"s":"x"}"#,
+    );
     ok(
         r#"[{"op":"add","path":"/e~1t~0i","value":"y"}]"#,
         r#"{"a":{"b":1,"n":null},"e/t~i":"y","f":1.5,"l":[1,2,3],"s":"x"}"#,

@@ -1,7 +1,6 @@
 //! Makes merge patches: what a client sends so that one object becomes another.
 
 use super::merge;
-use crate::codec::yaml;
 use crate::fuzz::steps;
 use crate::go_text::GoValue;
 use crate::patch::{Precondition, opened};
@@ -12,8 +11,6 @@ use crate::{Map, Text, Value};
 pub enum CreateError {
     #[error("precondition failed for: {0}")]
     Precondition(String),
-    #[error("patch:\n{patch}\nconflicts with changes made from original to current:\n{changes}\n")]
-    Conflict { patch: String, changes: String },
 }
 
 /// The patch that makes `modified` of `original`.
@@ -75,18 +72,13 @@ pub fn three_way(
 ) -> Result<Map, CreateError> {
     let changes = keep(between(current, modified), Kept::Values);
     let removals = keep(between(original, modified), Kept::Nulls);
-    if conflict(&changes, &removals) {
-        return Err(CreateError::Conflict { patch: yaml_of(changes), changes: yaml_of(removals) });
-    }
+    // The two halves never disagree: one removes what `modified` has not, the other sets what it has. Upstream looks
+    // for a conflict between them all the same.
     let patch = merge(removals, changes);
     if preconditions.iter().all(|precondition| precondition.holds(&patch)) {
         return Ok(patch);
     }
     Err(CreateError::Precondition(GoValue(&Value::Object(patch)).to_string()))
-}
-
-fn yaml_of(map: Map) -> String {
-    yaml::print(&Value::Object(map))
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -109,13 +101,4 @@ fn keep(patch: Map, what: Kept) -> Map {
         kept.map(|kept| (name, kept))
     });
     members.collect()
-}
-
-/// Whether one half sets what the other removes.
-fn conflict(changes: &Map, removals: &Map) -> bool {
-    removals.iter().any(|(name, removal)| match (changes.get(name), removal) {
-        (None, _) => false,
-        (Some(Value::Object(changes)), Value::Object(removals)) => conflict(changes, removals),
-        (Some(_), _) => true,
-    })
 }

@@ -1,6 +1,8 @@
 //! Objects on their way in, and what upstream makes of them: pruned, rid of nulls, coerced, defaulted.
 
-use super::{check_object, check_update};
+use super::{check_object, check_update, compiled, tree};
+use crate::codec::json;
+use crate::schema::Flags;
 
 #[test]
 fn what_no_schema_names_is_dropped_and_what_is_unset_is_filled_in() {
@@ -14,6 +16,59 @@ fn an_update_is_not_blamed_for_what_was_so_before() {
     for (schema, old, new, expected) in UPDATED {
         check_update(schema, old, new, expected);
     }
+}
+
+#[test]
+fn an_embedded_object_of_wrong_types_is_refused_when_sent_and_mended_when_read() {
+    let schema = compiled(
+        r#"{"type":"object","properties":{"x":{"type":"object","x-kubernetes-embedded-resource":true,
+        "x-kubernetes-preserve-unknown-fields":true}}}"#,
+    );
+    let check = |sent: &str, refusal: &str, mended: &str| {
+        let mut object = tree(sent);
+        assert_eq!(schema.coerce(&mut object, false).unwrap_err().to_string(), refusal);
+        let mut object = tree(sent);
+        assert_eq!(schema.coerce(&mut object, true), Ok(Vec::new()), "{sent}");
+        assert_eq!(json::to_string(&object), mended);
+    };
+    check(
+        r#"{"x":{"apiVersion":"v1","kind":5,"more":true}}"#,
+        "x.kind: Invalid value: 5: must be a string",
+        r#"{"x":{"apiVersion":"v1","more":true}}"#,
+    );
+    check(
+        r#"{"x":{"metadata":{"name":"a","labels":{"b":1},"generation":"2"}}}"#,
+        concat!(
+            r#"x.metadata: Invalid value: {"generation":"2","labels":{"b":1},"name":"a"}: "#,
+            "json: cannot unmarshal string into Go struct field ObjectMeta.generation of type int64"
+        ),
+        r#"{"x":{"metadata":{"name":"a"}}}"#,
+    );
+    check(
+        r#"{"x":{"metadata":[]}}"#,
+        "x.metadata: Invalid value: []: json: cannot unmarshal array into Go value of type v1.ObjectMeta",
+        r#"{"x":{"metadata":[]}}"#,
+    );
+}
+
+#[test]
+fn rules_have_their_place_in_the_compiled_schema() {
+    let schema = compiled(
+        r#"{"type":"object","properties":{"a":{"type":"array","items":{"type":"object","x-kubernetes-validations":[
+        {"rule":"self.min <= self.max","message":"m","reason":"FieldValueForbidden","fieldPath":".min","optionalOldSelf":true},
+        {"rule":"true","messageExpression":"'x'"}]}},"b":{"type":"string"}}}"#,
+    );
+    let list = schema.member(schema.root(), "a").unwrap();
+    let [first, second] = &*schema.item(list).unwrap().rules else { panic!("two rules") };
+    assert_eq!((first.rule.as_str(), first.message.as_str()), ("self.min <= self.max", "m"));
+    assert_eq!(
+        (first.reason.as_deref(), first.field_path.as_str(), first.optional_old_self),
+        (Some("FieldValueForbidden"), ".min", Some(true))
+    );
+    assert_eq!((second.rule.as_str(), second.message_expression.as_str()), ("true", "'x'"));
+    // Whoever evaluates them finds the way, and need not go where there are none.
+    assert!(schema.root().flags.has(Flags::RULES) && list.flags.has(Flags::RULES));
+    assert!(!schema.member(schema.root(), "b").unwrap().flags.has(Flags::RULES));
 }
 
 /// Schema, what is sent, what it becomes, which fields are unknown.

@@ -421,6 +421,15 @@ const COLLECTIONS: &[Row] = &[
         ],
     ),
     (
+        r#"{"type":"array","uniqueItems":true,"items":{"x-kubernetes-preserve-unknown-fields":true}}"#,
+        &[
+            (r#"[1,2,"1",{"a":1},{"a":2}]"#, &[]),
+            ("[1,1]", &[r#"x: Invalid value: "": x in body shouldn't contain duplicates"#]),
+            (r#"["a","b","a"]"#, &[r#"x: Invalid value: "": x in body shouldn't contain duplicates"#]),
+            (r#"[{"a":1},{"a":1}]"#, &[r#"x: Invalid value: "": x in body shouldn't contain duplicates"#]),
+        ],
+    ),
+    (
         r#"{"type":"array","items":{"type":"integer"},"maxItems":1}"#,
         &[("[1,2]", &["x: Too many: 2: must have at most 1 item"])],
     ),

@@ -39,6 +39,13 @@ const APPLIED: &[Applied] = &[
         Ok(r#"{"spec":{"containers":[{"args":["3"],"name":"a"}],"tolerations":[{"key":"b"}]}}"#),
     ),
     (
+        "a struct that is replaced as a whole",
+        "PodDisruptionBudget",
+        r#"{"spec":{"selector":{"matchLabels":{"a":"1"}},"minAvailable":1}}"#,
+        r#"{"spec":{"selector":{"matchLabels":{"b":"2"}}}}"#,
+        Ok(r#"{"spec":{"minAvailable":1,"selector":{"matchLabels":{"b":"2"}}}}"#),
+    ),
+    (
         "an element with the key is merged in its place",
         "Pod",
         r#"{"spec":{"containers":[{"name":"a","image":"1"},{"name":"b","image":"2"}]}}"#,

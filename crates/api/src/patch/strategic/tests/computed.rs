@@ -414,6 +414,41 @@ const THREE_WAY: &[ThreeWay] = &[
         Ok(r#"{"spec":{"nodeName":"n"}}"#),
     ),
     (
+        "we drop an element that they changed",
+        "Pod",
+        [
+            r#"{"spec":{"containers":[{"name":"a","image":"1"},{"name":"b"}]}}"#,
+            r#"{"spec":{"containers":[{"name":"b"}]}}"#,
+            r#"{"spec":{"containers":[{"name":"a","image":"2"},{"name":"b"}]}}"#,
+        ],
+        Ok(
+            r#"{"spec":{"$setElementOrder/containers":[{"name":"b"}],"containers":[{"$patch":"delete","name":"a"}]}}"#,
+        ),
+        Err(
+            "patch:\nspec:\n  $setElementOrder/containers:\n  - name: b\n  containers:\n  - $patch: delete\n    name: a\n\nconflicts with changes made from original to current:\nspec:\n  containers:\n  - image: \"2\"\n    name: a\n\n",
+        ),
+    ),
+    (
+        "a struct that is replaced as a whole is never in conflict with itself",
+        "PodDisruptionBudget",
+        [
+            r#"{"spec":{"selector":{"matchLabels":{"a":"1"}}}}"#,
+            r#"{"spec":{"selector":{"matchLabels":{"a":"2"}}}}"#,
+            r#"{"spec":{"selector":{"matchLabels":{"a":"3"}}}}"#,
+        ],
+        Ok(r#"{"spec":{"selector":{"matchLabels":{"a":"2"}}}}"#),
+        Ok(r#"{"spec":{"selector":{"matchLabels":{"a":"2"}}}}"#),
+    ),
+    (
+        "a struct that is replaced as a whole counts as changed",
+        "PodDisruptionBudget",
+        [r#"{"spec":{"selector":{}}}"#, r#"{"spec":{}}"#, r#"{"spec":{"selector":{}}}"#],
+        Ok(r#"{"spec":{"selector":null}}"#),
+        Err(
+            "patch:\nspec:\n  selector: null\n\nconflicts with changes made from original to current:\nspec:\n  selector: {}\n\n",
+        ),
+    ),
+    (
         "another kind",
         "Pod",
         [r#"{"kind":"Pod"}"#, r#"{"kind":"Job"}"#, r#"{"kind":"Pod"}"#],
