@@ -80,3 +80,19 @@ fn one_manager_that_gives_nothing_up_prunes_nothing_of_the_others() {
     story.apply("one", "{data: {a: '1', c: '1'}}").unwrap();
     story.check_at(&["data"], r#"{"a":"1","b":"1","c":"1"}"#);
 }
+
+#[test]
+fn what_nobody_owns_stays_inside_of_what_somebody_does() {
+    let mut story = Story::of("v1", "Pod");
+    story.apply("one", "{spec: {containers: [{name: a, tty: true}]}}").unwrap();
+    story.apply("two", "{spec: {containers: [{name: a}]}}").unwrap();
+    // The server fills something in after it was told who owns what.
+    let filled = story.live.as_mut().unwrap().as_object_mut().unwrap().object_mut("spec");
+    let containers = filled.get_mut("containers").and_then(Value::as_array_mut).unwrap();
+    containers[0].as_object_mut().unwrap().insert("image", "x");
+    story.apply("one", "{spec: {hostname: h}}").unwrap();
+    story.check_at(&["spec", "containers"], r#"[{"image":"x","name":"a","resources":{}}]"#);
+    // With the last owner of the element all of it goes.
+    story.apply("two", "{spec: {nodeName: node}}").unwrap();
+    story.check_at(&["spec", "containers"], "null");
+}
