@@ -146,6 +146,11 @@ const THREE_WAY: &[ThreeWay] = &[
         Err("precondition failed for: map[kind:B]"),
     ),
     (
+        "another kind, and numbers",
+        [r#"{"kind":"A"}"#, r#"{"kind":"B","n":[1000000,7]}"#, r#"{"kind":"A"}"#],
+        Err("precondition failed for: map[kind:B n:[1000000 7]]"),
+    ),
+    (
         "another name",
         [r#"{"metadata":{"name":"A"}}"#, r#"{"metadata":{"name":"B"}}"#, r#"{"metadata":{"name":"A"}}"#],
         Err("precondition failed for: map[metadata:map[name:B]]"),

@@ -52,10 +52,16 @@ fn objects(
     if original == modified && original.iter().all(|element| element.get(merge_key).is_some()) {
         return Ok(ListDiff::default());
     }
-    let (found, wanted) = (Sorted::of(original, merge_key)?, Sorted::of(modified, merge_key)?);
+    let (found, wanted) = (sorted_objects(original, merge_key)?, sorted_objects(modified, merge_key)?);
     let mut changed: Vec<Keyed> = Vec::new();
     let mut deleted = Vec::new();
-    for pair in side_by_side(&found.0, &wanted.0) {
+    let mut pairs = SideBySide::of(&found, &wanted);
+    loop {
+        // An element without the key is an error when its turn comes, not before.
+        if let Some(nameless) = pairs.heads().into_iter().flatten().find(|entry| !entry.named) {
+            return Err(Error::no_merge_key(nameless.map, merge_key));
+        }
+        let Some(pair) = pairs.next() else { break };
         match pair {
             (Some(found), Some(wanted)) => {
                 let mut change = diff.objects(found.map, wanted.map, member.schema)?;
@@ -101,7 +107,7 @@ fn scalars(diff: Diff, original: &[Value], modified: &[Value]) -> ListDiff {
     let (found, wanted) = (sorted_scalars(original), sorted_scalars(modified));
     let mut changed: Vec<Keyed> = Vec::new();
     let mut deletions: Vec<Value> = Vec::new();
-    for pair in side_by_side(&found, &wanted) {
+    for pair in SideBySide::of(&found, &wanted) {
         match pair {
             (None, Some(added)) if diff.changes => changed.push((Key::of(added.key), added.key.clone())),
             (Some(gone), None) if diff.removals => deletions.push(gone.key.clone()),
@@ -136,33 +142,27 @@ fn once_each(mut list: Vec<Value>) -> Vec<Value> {
 struct Entry<'v> {
     text: Text,
     key: &'v Value,
+    /// It has a key.
+    named: bool,
     map: &'v Map,
 }
 
-struct Sorted<'v>(Vec<Entry<'v>>);
-
-impl<'v> Sorted<'v> {
-    fn of(list: &'v [Value], merge_key: &str) -> Result<Sorted<'v>, Error> {
-        let mut entries = Vec::with_capacity(list.len());
-        let mut nameless = None;
-        for element in list {
-            let map = element.as_object().ok_or_else(|| Error::not_a_map(element))?;
-            match map.get(merge_key) {
-                Some(key) => entries.push(Entry { text: text_of(key), key, map }),
-                None => nameless = Some(map),
-            }
-        }
-        if let Some(map) = nameless {
-            return Err(Error::no_merge_key(map, merge_key));
-        }
-        sort(&mut entries);
-        Ok(Sorted(entries))
+fn sorted_objects<'v>(list: &'v [Value], merge_key: &str) -> Result<Vec<Entry<'v>>, Error> {
+    static NO_KEY: Value = Value::Null;
+    let mut entries = Vec::with_capacity(list.len());
+    for element in list {
+        let map = element.as_object().ok_or_else(|| Error::not_a_map(element))?;
+        let found = map.get(merge_key);
+        let key = found.unwrap_or(&NO_KEY);
+        entries.push(Entry { text: text_of(key), key, named: found.is_some(), map });
     }
+    sort(&mut entries);
+    Ok(entries)
 }
 
 fn sorted_scalars(list: &[Value]) -> Vec<Entry<'_>> {
     static NO_MEMBERS: Map = Map::new();
-    let entries = list.iter().map(|key| Entry { text: text_of(key), key, map: &NO_MEMBERS });
+    let entries = list.iter().map(|key| Entry { text: text_of(key), key, named: true, map: &NO_MEMBERS });
     let mut entries = entries.collect::<Vec<_>>();
     sort(&mut entries);
     entries
@@ -185,24 +185,38 @@ fn sort(entries: &mut [Entry<'_>]) {
 }
 
 /// Entries of two sorted lists, paired where their texts are equal.
-fn side_by_side<'e, 'v>(
+struct SideBySide<'e, 'v> {
     found: &'e [Entry<'v>],
     wanted: &'e [Entry<'v>],
-) -> impl Iterator<Item = (Option<&'e Entry<'v>>, Option<&'e Entry<'v>>)> {
-    let mut found = found.iter().peekable();
-    let mut wanted = wanted.iter().peekable();
-    std::iter::from_fn(move || {
+}
+
+impl<'e, 'v> SideBySide<'e, 'v> {
+    fn of(found: &'e [Entry<'v>], wanted: &'e [Entry<'v>]) -> SideBySide<'e, 'v> {
+        SideBySide { found, wanted }
+    }
+
+    /// Those that are next, of each list.
+    fn heads(&self) -> [Option<&'e Entry<'v>>; 2] {
+        [self.found.first(), self.wanted.first()]
+    }
+}
+
+impl<'e, 'v> Iterator for SideBySide<'e, 'v> {
+    type Item = (Option<&'e Entry<'v>>, Option<&'e Entry<'v>>);
+
+    fn next(&mut self) -> Option<Self::Item> {
         steps::count(1);
-        let order = match (found.peek(), wanted.peek()) {
-            (None, None) => return None,
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (Some(a), Some(b)) => a.text.cmp(&b.text),
+        let (found, wanted) = match self.heads() {
+            [None, None] => return None,
+            [Some(found), Some(wanted)] => match found.text.cmp(&wanted.text) {
+                Ordering::Less => (Some(found), None),
+                Ordering::Equal => (Some(found), Some(wanted)),
+                Ordering::Greater => (None, Some(wanted)),
+            },
+            [found, wanted] => (found, wanted),
         };
-        Some(match order {
-            Ordering::Less => (found.next(), None),
-            Ordering::Equal => (found.next(), wanted.next()),
-            Ordering::Greater => (None, wanted.next()),
-        })
-    })
+        self.found = &self.found[usize::from(found.is_some())..];
+        self.wanted = &self.wanted[usize::from(wanted.is_some())..];
+        Some((found, wanted))
+    }
 }

@@ -35,7 +35,7 @@ pub(super) fn set(
     check_order(patch.as_deref().unwrap_or_default(), wanted, identity)?;
     let one_sort = are_objects(&[list.as_deref().unwrap_or_default(), patch.as_deref().unwrap_or_default()]);
     let standing = Ranks::of(list.as_deref().unwrap_or_default(), identity);
-    let is_new = list.is_none();
+    let had_keys = keys_are_given(list.as_deref().unwrap_or_default(), identity);
     let merged = match (list, patch) {
         (None, None) => return Ok(()),
         (Some(list), None) => Merged { list, standing },
@@ -45,25 +45,23 @@ pub(super) fn set(
         (Some(list), Some(patch)) if member.patch.merge => lists::merge(mode, list, patch, &member)?,
         (Some(_), Some(patch)) => Merged { list: patch, standing },
     };
-    let ordered = Value::Array(put_in_order(merged, wanted, identity, one_sort)?);
-    match (change, object.get_mut(field)) {
-        (Some(change), _) if is_new => *change = Change::Settled(ordered),
-        (change, Some(found)) => {
-            *found = ordered;
-            if let Some(change) = change {
-                *change = Change::Done;
-            }
-        }
-        _ => {}
+    let ordered = Value::Array(put_in_order(merged, wanted, identity, one_sort, had_keys)?);
+    // From here on it is the object's, old or new: what `$deleteFromPrimitiveList` names goes out of it.
+    object.insert(field, ordered);
+    if let Some(change) = change {
+        *change = Change::Done;
     }
     Ok(())
 }
 
+/// `one_sort`: whether object and patch have objects in their lists. `had_keys`: whether those of the object have keys,
+/// which matters even if they are gone by now.
 fn put_in_order(
     merged: Merged,
     wanted: &[Value],
     identity: Identity<'_>,
     one_sort: Result<bool, Error>,
+    had_keys: Result<(), Error>,
 ) -> Result<Vec<Value>, Error> {
     let Merged { list, standing } = merged;
     let list = lists::keyed(list, identity)?;
@@ -73,22 +71,32 @@ fn put_in_order(
             if list.iter().any(|(_, element)| no_scalar(element)) || wanted.iter().any(no_scalar) {
                 return Err(Error::BadElementOrder);
             }
-            one_sort?;
         }
-        Identity::Member(name) => {
+        Identity::Member(_) => {
             if let Some(place) = wanted.iter().position(|element| element.as_object().is_none())
                 && !list.is_empty()
             {
                 return Err(Error::OrderIsNoMap(place));
             }
-            one_sort?;
-            let nameless = wanted.iter().filter_map(Value::as_object).find(|map| !map.contains_key(name));
-            if let Some(map) = nameless {
-                return Err(Error::no_merge_key(map, name));
-            }
         }
     }
+    if one_sort? {
+        keys_are_given(wanted, identity)?;
+        had_keys?;
+    }
     Ok(lists::arrange(list, &Ranks::of(wanted, identity), &standing))
+}
+
+/// Every element must be an object with the key, even where the type names none.
+fn keys_are_given(list: &[Value], identity: Identity<'_>) -> Result<(), Error> {
+    let name = match identity {
+        Identity::Itself => "",
+        Identity::Member(name) => name,
+    };
+    list.iter().try_for_each(|element| {
+        let map = element.as_object().ok_or_else(|| Error::not_a_map(element))?;
+        if map.contains_key(name) { Ok(()) } else { Err(Error::no_merge_key(map, name)) }
+    })
 }
 
 /// What the patch changes must come in the wanted order, and all be in it. Deletions do not matter.

@@ -159,6 +159,13 @@ const TWO_WAY: &[TwoWay] = &[
         Err("map: map[image:a] does not contain declared merge key: name"),
     ),
     (
+        "elements without the key in both",
+        "Pod",
+        r#"{"spec":{"containers":[{"image":"a"},{"name":""}]}}"#,
+        r#"{"spec":{"containers":[{"image":"b"},{"name":"a"}]}}"#,
+        Err("map: map[image:b] does not contain declared merge key: name"),
+    ),
+    (
         "lists of two sorts",
         "Pod",
         r#"{"spec":{"containers":[{"name":"a"}]}}"#,

@@ -46,6 +46,13 @@ const ORDERED: &[Applied] = &[
         Ok(r#"{"metadata":{"finalizers":["b","c","d","a"]}}"#),
     ),
     (
+        "$setElementOrder of a new list of which something is deleted at once",
+        "Pod",
+        r#"{"metadata":{}}"#,
+        r#"{"metadata":{"$deleteFromPrimitiveList/finalizers":["b"],"$setElementOrder/finalizers":["b","a"],"finalizers":["b","a"]}}"#,
+        Ok(r#"{"metadata":{"finalizers":["a"]}}"#),
+    ),
+    (
         "$setElementOrder of nothing at all",
         "Pod",
         r#"{"metadata":{}}"#,
@@ -132,6 +139,27 @@ const ORDERED: &[Applied] = &[
         r#"{"spec":{"containers":[{"name":"a"}]}}"#,
         r#"{"spec":{"$setElementOrder/containers":["a"]}}"#,
         Err("value for key 0 is not a map"),
+    ),
+    (
+        "$setElementOrder of objects that have no key to order them by",
+        "ServiceAccount",
+        r#"{"imagePullSecrets":[{"name":"a"}]}"#,
+        r#"{"$setElementOrder/imagePullSecrets":[],"imagePullSecrets":[]}"#,
+        Err("map: map[name:a] does not contain declared merge key: "),
+    ),
+    (
+        "$setElementOrder of scalars for such objects",
+        "ServiceAccount",
+        r#"{"imagePullSecrets":[{"name":"a"}]}"#,
+        r#"{"$setElementOrder/imagePullSecrets":["a"],"imagePullSecrets":[]}"#,
+        Err("expected a map[string]interface {}, but received a string"),
+    ),
+    (
+        "$setElementOrder of a list that is replaced, and had an element without a key",
+        "Pod",
+        r#"{"spec":{"containers":[{"image":"x"}]}}"#,
+        r#"{"spec":{"$setElementOrder/containers":[{"name":"a"}],"containers":[{"$patch":"replace"},{"name":"a"}]}}"#,
+        Err("map: map[image:x] does not contain declared merge key: name"),
     ),
     (
         "$retainKeys clears the rest",
