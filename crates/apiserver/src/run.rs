@@ -48,6 +48,8 @@ pub struct Config {
     pub anonymous: bool,
     /// Whether others write to the store as well.
     pub shared_store: bool,
+    /// Whether containers may be privileged.
+    pub allow_privileged: bool,
     /// How long a request may take that is not meant to last.
     pub request_timeout: Duration,
     /// How long a watch lasts at least that does not say; at most twice as long.
@@ -100,6 +102,7 @@ pub async fn run(
         admission: Admission::default(),
         node_ports: NodePorts::default(),
         shared_store: config.shared_store,
+        allow_privileged: config.allow_privileged,
         now: world.now,
         random: world.random,
     });

@@ -70,6 +70,8 @@ pub struct Registry {
     pub node_ports: NodePorts,
     /// Whether others write to the store as well: then a cache has to be proven fresh before it is read.
     pub shared_store: bool,
+    /// Whether containers may be privileged.
+    pub allow_privileged: bool,
     /// The wall clock.
     pub now: fn() -> Timestamp,
     /// 64 random bits.

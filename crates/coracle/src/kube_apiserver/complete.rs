@@ -88,6 +88,7 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
             // Where everything is allowed nobody is let in without saying who: upstream's rule.
             anonymous: options.anonymous_auth && !allows_everything(options),
             shared_store: false,
+            allow_privileged: options.allow_privileged,
             request_timeout: options.request_timeout,
             min_request_timeout: std::time::Duration::from_secs(min_request_timeout),
             shutdown_delay: options.shutdown_delay,

@@ -199,4 +199,7 @@ const MISC: &[Flag<Options>] = &[
         "Make the Service kubernetes one of type NodePort, with this port on every node",
         |options, given| number(&mut options.kubernetes_service_node_port, given),
     ),
+    yes_or_no("misc", "allow-privileged", "false", "Let containers be privileged", |options, given| {
+        switch(&mut options.allow_privileged, given)
+    }),
 ];

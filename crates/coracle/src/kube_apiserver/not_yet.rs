@@ -6,7 +6,6 @@ pub(super) const NOT_YET: &[&str] = &[
     "aggregator-reject-forwarding-redirect",
     "allow-metric-labels",
     "allow-metric-labels-manifest",
-    "allow-privileged",
     "api-audiences",
     "apiserver-count",
     "audit-log-batch-buffer-size",

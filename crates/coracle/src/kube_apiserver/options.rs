@@ -23,6 +23,7 @@ pub(super) struct Options {
     pub(super) authorization_mode: Vec<String>,
     pub(super) service_cluster_ip_range: Vec<String>,
     pub(super) kubernetes_service_node_port: i64,
+    pub(super) allow_privileged: bool,
     pub(super) data_dir: Option<PathBuf>,
     pub(super) verbosity: i64,
 }
@@ -47,6 +48,7 @@ impl Default for Options {
             authorization_mode: Vec::new(),
             service_cluster_ip_range: Vec::new(),
             kubernetes_service_node_port: 0,
+            allow_privileged: false,
             data_dir: None,
             verbosity: 0,
         }

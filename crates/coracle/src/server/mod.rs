@@ -104,6 +104,7 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
         // Whoever is let in may do everything.
         anonymous: false,
         shared_store: false,
+        allow_privileged: true,
         request_timeout: Duration::from_secs(60),
         min_request_timeout: Duration::from_secs(1800),
         shutdown_delay: Duration::ZERO,

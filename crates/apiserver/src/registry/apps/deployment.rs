@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::workload::{self, Counted};
 use crate::registry::Part;
+use crate::registry::core::pod;
 use crate::registry::strategy::{Context, Errors, Judged, SPEC, Strategy};
 
 const STATUS: Path<'static> = Path::Field(&Path::Root, "status");
@@ -33,8 +34,8 @@ impl Strategy for Deployments {
             && (new.get("spec") != old.get("spec") || new.meta().annotations() != old.meta().annotations())
     }
 
-    fn validate(&self, new: &Judged<'_, Deployment>, _: &Context<'_>, errors: &mut Errors) {
-        spec(new, None, errors);
+    fn validate(&self, new: &Judged<'_, Deployment>, cx: &Context<'_>, errors: &mut Errors) {
+        spec(new, None, cx, errors);
     }
 
     fn validate_update(
@@ -48,7 +49,7 @@ impl Strategy for Deployments {
             status(new.status.as_ref(), old.status.as_ref(), errors);
             return;
         }
-        spec(new, old.spec.as_ref(), errors);
+        spec(new, old.spec.as_ref(), cx, errors);
         workload::same_selector(new.tree, old.tree, errors);
     }
 
@@ -65,14 +66,15 @@ impl Strategy for Deployments {
     }
 }
 
-fn spec(new: &Judged<'_, Deployment>, old: Option<&DeploymentSpec>, errors: &mut Errors) {
+fn spec(new: &Judged<'_, Deployment>, old: Option<&DeploymentSpec>, cx: &Context<'_>, errors: &mut Errors) {
     let nothing = DeploymentSpec::default();
     let spec = new.spec.as_ref().unwrap_or(&nothing);
     workload::not_negative(&SPEC, &[("replicas", spec.replicas.map(i64::from))], errors);
     let before = old.map(|old| &old.template);
     let selector =
         new.tree.at(&["spec", "selector"]).filter(|given| !given.is_null()).map(|_| &spec.selector);
-    workload::selector_and_template(new.tree, selector, &spec.template, before, errors);
+    let options = pod::Options::of_template(before, cx.registry.allow_privileged);
+    workload::selector_and_template(new.tree, selector, &spec.template, &options, errors);
     strategy(spec.strategy.as_ref(), errors);
     let numbers = [
         ("minReadySeconds", spec.min_ready_seconds.map(i64::from)),

@@ -6,6 +6,7 @@ use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetSpec, ReplicaSetStatus};
 
 use super::workload::{self, Counted};
 use crate::registry::Part;
+use crate::registry::core::pod;
 use crate::registry::strategy::{Context, Errors, Judged, SPEC, Strategy};
 
 const STATUS: Path<'static> = Path::Field(&Path::Root, "status");
@@ -19,8 +20,8 @@ impl Strategy for ReplicaSets {
         names::dns1123_subdomain
     }
 
-    fn validate(&self, new: &Judged<'_, ReplicaSet>, _: &Context<'_>, errors: &mut Errors) {
-        spec(new, None, errors);
+    fn validate(&self, new: &Judged<'_, ReplicaSet>, cx: &Context<'_>, errors: &mut Errors) {
+        spec(new, None, cx, errors);
     }
 
     fn validate_update(
@@ -34,7 +35,7 @@ impl Strategy for ReplicaSets {
             status(new.status.as_ref(), errors);
             return;
         }
-        spec(new, old.spec.as_ref(), errors);
+        spec(new, old.spec.as_ref(), cx, errors);
         workload::same_selector(new.tree, old.tree, errors);
     }
 
@@ -52,7 +53,7 @@ impl Strategy for ReplicaSets {
     }
 }
 
-fn spec(new: &Judged<'_, ReplicaSet>, old: Option<&ReplicaSetSpec>, errors: &mut Errors) {
+fn spec(new: &Judged<'_, ReplicaSet>, old: Option<&ReplicaSetSpec>, cx: &Context<'_>, errors: &mut Errors) {
     let nothing = ReplicaSetSpec::default();
     let spec = new.spec.as_ref().unwrap_or(&nothing);
     let numbers = [
@@ -64,7 +65,8 @@ fn spec(new: &Judged<'_, ReplicaSet>, old: Option<&ReplicaSetSpec>, errors: &mut
         new.tree.at(&["spec", "selector"]).filter(|given| !given.is_null()).map(|_| &spec.selector);
     let template = spec.template.clone().unwrap_or_default();
     let before = old.and_then(|old| old.template.as_ref());
-    workload::selector_and_template(new.tree, selector, &template, before, errors);
+    let options = pod::Options::of_template(before, cx.registry.allow_privileged);
+    workload::selector_and_template(new.tree, selector, &template, &options, errors);
 }
 
 fn status(new: Option<&ReplicaSetStatus>, errors: &mut Errors) {

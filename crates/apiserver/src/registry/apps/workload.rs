@@ -16,7 +16,7 @@ pub(super) fn selector_and_template(
     tree: &Value,
     given: Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector>,
     template: &PodTemplateSpec,
-    old: Option<&PodTemplateSpec>,
+    options: &pod::Options,
     errors: &mut Errors,
 ) {
     let at = SPEC.field("selector");
@@ -38,7 +38,7 @@ pub(super) fn selector_and_template(
         Err(_) => errors.push(FieldError::invalid(&at, as_shown(), "invalid label selector")),
         Ok(selector) => {
             let labels = tree.at(&["spec", "template", "metadata", "labels"]);
-            self::template(&selector, labels, template, old, errors);
+            self::template(&selector, labels, template, options, errors);
         }
     }
 }
@@ -47,7 +47,7 @@ fn template(
     selector: &LabelSelector,
     labels: Option<&Value>,
     template: &PodTemplateSpec,
-    old: Option<&PodTemplateSpec>,
+    options: &pod::Options,
     errors: &mut Errors,
 ) {
     let at = SPEC.field("template");
@@ -61,7 +61,7 @@ fn template(
         let why = "`selector` does not match template `labels`";
         errors.push(FieldError::invalid(&place.field("labels"), shown, why));
     }
-    pod::validate_template(template, &at, &pod::Options::of_template(old), errors);
+    pod::validate_template(template, &at, options, errors);
     let spec = template.spec.as_ref();
     let place = at.field("spec");
     let policy = spec.and_then(|spec| spec.restart_policy.as_deref()).unwrap_or_default();

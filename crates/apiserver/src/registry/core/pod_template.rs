@@ -18,18 +18,19 @@ impl Strategy for PodTemplates {
         names::dns1123_subdomain
     }
 
-    fn validate(&self, new: &Judged<'_, PodTemplate>, _: &Context<'_>, errors: &mut Errors) {
-        pod::validate_template(given(&new.template), &TEMPLATE, &pod::Options::of_template(None), errors);
+    fn validate(&self, new: &Judged<'_, PodTemplate>, cx: &Context<'_>, errors: &mut Errors) {
+        let options = pod::Options::of_template(None, cx.registry.allow_privileged);
+        pod::validate_template(given(&new.template), &TEMPLATE, &options, errors);
     }
 
     fn validate_update(
         &self,
         new: &Judged<'_, PodTemplate>,
         old: &Judged<'_, PodTemplate>,
-        _: &Context<'_>,
+        cx: &Context<'_>,
         errors: &mut Errors,
     ) {
-        let options = pod::Options::of_template(old.template.as_ref());
+        let options = pod::Options::of_template(old.template.as_ref(), cx.registry.allow_privileged);
         pod::validate_template(given(&new.template), &TEMPLATE, &options, errors);
     }
 

@@ -9,10 +9,7 @@ use k8s_openapi::api::core::v1::{
 };
 use serde::Serialize;
 
-/// A list of texts, as JSON.
-pub(super) fn texts(texts: &[String]) -> String {
-    shown(&texts)
-}
+use crate::registry::validate::internal::{list, object, pointer};
 
 pub(super) fn resource_claim(claim: &PodResourceClaim) -> String {
     object(&[
@@ -31,18 +28,18 @@ pub(super) fn security_context(context: &SecurityContext) -> String {
         object(&[("Type", shown(&profile.type_)), ("LocalhostProfile", shown(&profile.localhost_profile))])
     });
     object(&[
-        ("Capabilities", or_null(context.capabilities.as_ref().map(capabilities))),
+        ("Capabilities", pointer(context.capabilities.as_ref().map(capabilities))),
         ("Privileged", shown(&context.privileged)),
-        ("SELinuxOptions", or_null(context.se_linux_options.as_ref().map(selinux_options))),
-        ("WindowsOptions", or_null(context.windows_options.as_ref().map(windows_options))),
+        ("SELinuxOptions", pointer(context.se_linux_options.as_ref().map(selinux_options))),
+        ("WindowsOptions", pointer(context.windows_options.as_ref().map(windows_options))),
         ("RunAsUser", shown(&context.run_as_user)),
         ("RunAsGroup", shown(&context.run_as_group)),
         ("RunAsNonRoot", shown(&context.run_as_non_root)),
         ("ReadOnlyRootFilesystem", shown(&context.read_only_root_filesystem)),
         ("AllowPrivilegeEscalation", shown(&context.allow_privilege_escalation)),
         ("ProcMount", shown(&context.proc_mount)),
-        ("SeccompProfile", or_null(context.seccomp_profile.as_ref().map(seccomp_profile))),
-        ("AppArmorProfile", or_null(app_armor)),
+        ("SeccompProfile", pointer(context.seccomp_profile.as_ref().map(seccomp_profile))),
+        ("AppArmorProfile", pointer(app_armor)),
     ])
 }
 
@@ -71,7 +68,7 @@ fn windows_options(options: &WindowsSecurityContextOptions) -> String {
 
 pub(super) fn node_selector_term(term: &NodeSelectorTerm) -> String {
     let requirements = |given: &Option<Vec<NodeSelectorRequirement>>| {
-        or_null(given.as_ref().map(|given| list(given.iter().map(node_selector_requirement))))
+        pointer(given.as_ref().map(|given| list(given.iter().map(node_selector_requirement))))
     };
     object(&[
         ("MatchExpressions", requirements(&term.match_expressions)),
@@ -87,22 +84,7 @@ fn node_selector_requirement(requirement: &NodeSelectorRequirement) -> String {
     ])
 }
 
-/// A list of values that are shown already.
-pub(super) fn list(shown: impl Iterator<Item = String>) -> String {
-    format!("[{}]", shown.collect::<Vec<_>>().join(","))
-}
-
-/// A struct, its fields shown already.
-pub(super) fn object(fields: &[(&str, String)]) -> String {
-    let fields = fields.iter().map(|(name, shown)| format!("\"{name}\":{shown}"));
-    format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
-}
-
 /// A value that is the same to Go's JSON whether it is internal or not.
 pub(super) fn shown<T: Serialize>(value: &T) -> String {
     json::to_string(&typed::to_tree(value).unwrap_or(Value::Null))
-}
-
-fn or_null(shown: Option<String>) -> String {
-    shown.unwrap_or_else(|| "null".to_owned())
 }

@@ -22,6 +22,8 @@ mod same;
 mod shape;
 mod status;
 mod strategy;
+#[cfg(test)]
+mod tests;
 mod update;
 mod validate;
 mod warnings;

@@ -40,24 +40,24 @@ pub(in crate::registry) struct Options {
     pub(super) any_selinux_change: bool,
     /// Tolerations may compare numbers.
     pub(super) comparing_tolerations: bool,
+    /// Containers may be privileged: a choice of who runs the server, not of the old object.
+    pub(super) privileged: bool,
 }
 
 impl Options {
-    /// For a pod; `old` is there on an update.
-    pub(super) fn of_pod(old: Option<(&ObjectMeta, &PodSpec)>) -> Options {
+    /// For a pod; `old` is there on an update. `privileged`: whether containers may be so.
+    pub(super) fn of_pod(old: Option<(&ObjectMeta, &PodSpec)>, privileged: bool) -> Options {
         let (metadata, spec) = old.unzip();
-        Options { is_pod: true, ..Options::of(metadata, spec) }
+        Options { is_pod: true, ..Options::of(metadata, spec, privileged) }
     }
 
-    /// For a template of pods; `old` is there on an update.
-    pub(in crate::registry) fn of_template(old: Option<&PodTemplateSpec>) -> Options {
-        Options::of(
-            old.and_then(|template| template.metadata.as_ref()),
-            old.and_then(|template| template.spec.as_ref()),
-        )
+    /// For a template of pods; `old` is there on an update. `privileged`: whether containers may be so.
+    pub(in crate::registry) fn of_template(old: Option<&PodTemplateSpec>, privileged: bool) -> Options {
+        let metadata = old.and_then(|template| template.metadata.as_ref());
+        Options::of(metadata, old.and_then(|template| template.spec.as_ref()), privileged)
     }
 
-    fn of(metadata: Option<&ObjectMeta>, old: Option<&PodSpec>) -> Options {
+    fn of(metadata: Option<&ObjectMeta>, old: Option<&PodSpec>, privileged: bool) -> Options {
         let cost = metadata.and_then(|metadata| metadata.annotations.as_ref()?.get(DELETION_COST));
         let none = PodSpec::default();
         let old = old.unwrap_or(&none);
@@ -65,6 +65,7 @@ impl Options {
         let own_users = old.host_users == Some(false);
         Options {
             is_pod: false,
+            privileged,
             selector_values: kept(
                 affinity_selectors(old.affinity.as_ref()).any(|s| selector::has_bad_value(Some(s))),
             ),

@@ -37,8 +37,8 @@ impl Strategy for Pods {
         }
     }
 
-    fn validate(&self, new: &Judged<'_, Pod>, _: &Context<'_>, errors: &mut Errors) {
-        let options = Options::of_pod(None);
+    fn validate(&self, new: &Judged<'_, Pod>, cx: &Context<'_>, errors: &mut Errors) {
+        let options = Options::of_pod(None, cx.registry.allow_privileged);
         let none = PodSpec::default();
         let spec = new.spec.as_ref().unwrap_or(&none);
         validate::pod(&new.metadata, spec, &options, errors);
@@ -54,7 +54,7 @@ impl Strategy for Pods {
     ) {
         let none = (PodSpec::default(), PodStatus::default());
         let (spec, before) = (new.spec.as_ref().unwrap_or(&none.0), old.spec.as_ref().unwrap_or(&none.0));
-        let options = Options::of_pod(Some((&old.metadata, before)));
+        let options = Options::of_pod(Some((&old.metadata, before)), cx.registry.allow_privileged);
         let start = errors.len();
         let anew = |errors: &mut Errors| {
             self.own_metadata(cx.part).judge(new.tree, cx, errors);

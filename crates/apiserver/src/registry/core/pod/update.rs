@@ -10,6 +10,7 @@ use super::options::Options;
 use super::validate::tolerations;
 use super::{internal, same};
 use crate::registry::strategy::{Errors, SPEC};
+use crate::registry::validate::internal::list;
 use crate::registry::validate::{items, text};
 
 const UPDATABLE: &str = "pod updates may not change fields other than \
@@ -173,7 +174,7 @@ fn narrower(new: Option<&NodeAffinity>, old: Option<&NodeAffinity>, errors: &mut
         let detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
         let shown = match &given {
             None => "null".to_owned(),
-            Some(terms) => internal::list(terms.iter().map(internal::node_selector_term)),
+            Some(terms) => list(terms.iter().map(internal::node_selector_term)),
         };
         errors.push(FieldError::invalid(&at, shown, detail));
         return;

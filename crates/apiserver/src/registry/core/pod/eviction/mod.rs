@@ -10,6 +10,7 @@ use coracle_api::catalog::{BUILTIN, Resource};
 use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::selector::LabelSelector;
 use coracle_api::{Path, Value, typed};
+use http::StatusCode;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
 use super::condition::Condition;
@@ -28,12 +29,24 @@ const MANAGER: &str = "kube-apiserver";
 pub(in crate::registry) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
     let (mut object, warnings) = call.object(None)?;
     match evict(call, &mut object).await {
-        Ok(()) => Ok(Reply::created(warnings)),
+        Ok(Outcome::Evicted) => Ok(Reply::created(warnings)),
+        // The request as such went well, says upstream; clients look at what is in the answer.
+        Ok(Outcome::Refused(why)) => {
+            let object = ApiError::unexplained(why).to_status();
+            Ok(Reply { code: StatusCode::CREATED, object, warnings })
+        }
         Err(refused) => Err(refused.after(warnings)),
     }
 }
 
-async fn evict(call: &Call<'_>, object: &mut Value) -> Result<(), ApiError> {
+/// What became of an eviction.
+enum Outcome {
+    Evicted,
+    /// Refused inside an answer that is none.
+    Refused(&'static str),
+}
+
+async fn evict(call: &Call<'_>, object: &mut Value) -> Result<Outcome, ApiError> {
     meta::settle_namespace(object, &call.scope)?;
     let attributes = Attributes {
         registry: call.registry,
@@ -87,7 +100,7 @@ struct Eviction<'a> {
 }
 
 impl Eviction<'_> {
-    async fn run(&self) -> Result<(), ApiError> {
+    async fn run(&self) -> Result<Outcome, ApiError> {
         let mut attempt = 1;
         loop {
             let pod = self.pod()?;
@@ -105,7 +118,7 @@ impl Eviction<'_> {
                 {
                     attempt += 1;
                 }
-                result => return result,
+                result => return result.map(|()| Outcome::Evicted),
             }
         }
     }
@@ -114,13 +127,13 @@ impl Eviction<'_> {
         Ok(self.call.registry.get(&self.pods, self.call.name)?.value(self.pods.hub.of))
     }
 
-    async fn within_budget(&self, pod: &Value) -> Result<(), ApiError> {
+    async fn within_budget(&self, pod: &Value) -> Result<Outcome, ApiError> {
         let name = match &self.budgets_of(pod)[..] {
-            [] => return self.delete(None).await,
+            [] => return self.delete(None).await.map(|()| Outcome::Evicted),
             [budget] => budget.meta().name().to_owned(),
             _ => {
                 let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-                return Err(ApiError::unexplained(why));
+                return Ok(Outcome::Refused(why));
             }
         };
         let budget = self.call.registry.get(&self.budgets, &name)?.value(self.budgets.hub.of);
@@ -129,13 +142,15 @@ impl Eviction<'_> {
         if !is_ready(pod) && budget::spares_unready(&budget) {
             let result = self.delete(Some(pod.meta().resource_version())).await;
             // It became ready, or something else: the client should look again.
-            return result.map_err(|refused| match refused.reason {
+            result.map_err(|refused| match refused.reason {
                 "Conflict" if self.options.version.is_none() => budget::still_processed(&name),
                 _ => refused,
-            });
+            })?;
+            return Ok(Outcome::Evicted);
         }
         self.charge(&name).await?;
-        self.delete(None).await
+        self.delete(None).await?;
+        Ok(Outcome::Evicted)
     }
 
     fn budgets_of(&self, pod: &Value) -> Vec<Value> {

@@ -9,8 +9,8 @@ use coracle_api::names::{dns1123_subdomain, qualified_name};
 use coracle_api::{Path, Value, ip};
 use k8s_openapi::api::core::v1::{Pod, PodCondition, PodSpec, PodStatus};
 
-use super::internal;
 use crate::registry::strategy::Errors;
+use crate::registry::validate::internal::{self, list, object};
 use crate::registry::validate::{items, text};
 
 const STATUS: Path<'static> = Path::Field(&Path::Root, "status");
@@ -133,7 +133,7 @@ fn ips(found: &[String], known: &[String], at: &Path<'_>, errors: &mut Errors) {
         }
     }
     if !(families.contains(&true) && families.contains(&false)) || found.len() > 2 {
-        let shown = internal::list(found.iter().map(|ip| internal::object(&[("IP", internal::shown(ip))])));
+        let shown = list(found.iter().map(|ip| object(&[("IP", internal::text(ip))])));
         let detail = "may specify no more than one IP for each IP family";
         errors.push(FieldError::invalid(at, shown, detail));
     }

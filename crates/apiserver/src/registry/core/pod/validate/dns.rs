@@ -6,8 +6,8 @@ use coracle_api::ip;
 use coracle_api::names::dns1123_subdomain_with_underscore;
 use k8s_openapi::api::core::v1::PodDNSConfig;
 
-use super::super::internal;
 use crate::registry::strategy::Errors;
+use crate::registry::validate::internal::texts;
 use crate::registry::validate::{items, text};
 
 /// Bounds that the resolver of the C library sets.
@@ -40,7 +40,7 @@ pub(super) fn config(config: Option<&PodDNSConfig>, policy: &str, at: &Path<'_>,
 fn nameservers(servers: &[String], at: &Path<'_>, errors: &mut Errors) {
     if servers.len() > NAMESERVERS {
         let detail = format!("must not have more than {NAMESERVERS} nameservers");
-        errors.push(FieldError::invalid(at, internal::texts(servers), detail));
+        errors.push(FieldError::invalid(at, texts(Some(servers)), detail));
     }
     for (index, server) in servers.iter().enumerate() {
         ip::check(server, &[], &at.index(index), errors);
@@ -50,13 +50,13 @@ fn nameservers(servers: &[String], at: &Path<'_>, errors: &mut Errors) {
 fn searches(searches: &[String], at: &Path<'_>, errors: &mut Errors) {
     if searches.len() > SEARCHES {
         let detail = format!("must not have more than {SEARCHES} search paths");
-        errors.push(FieldError::invalid(at, internal::texts(searches), detail));
+        errors.push(FieldError::invalid(at, texts(Some(searches)), detail));
     }
     if searches.join(" ").len() > SEARCH_CHARACTERS {
         let detail = format!(
             "must not have more than {SEARCH_CHARACTERS} characters (including spaces) in the search list"
         );
-        errors.push(FieldError::invalid(at, internal::texts(searches), detail));
+        errors.push(FieldError::invalid(at, texts(Some(searches)), detail));
     }
     for (index, search) in searches.iter().enumerate().filter(|(_, search)| *search != ".") {
         let search = search.strip_suffix('.').unwrap_or(search);

@@ -32,7 +32,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::options::Options;
 use crate::registry::strategy::Errors;
-use crate::registry::validate::{items, text};
+use crate::registry::validate::{internal, items, text};
 pub(super) use annotations::{changed as changed_annotations, deletion_cost};
 pub(super) use container::{as_container, containers, every_container};
 use frame::Frame;
@@ -98,10 +98,12 @@ pub(in crate::registry) fn template(
     }
 }
 
-/// Judges a text that is to be one of a few words.
+/// Judges a text that is to be one of a few words. It is shown as JSON has it: such texts have a type of their own in
+/// upstream.
 fn word(found: &str, known: &[&str], at: &Path<'_>, errors: &mut Errors) {
     if !known.contains(&found) {
-        errors.push(FieldError::not_supported(at, found, known));
+        let bad_value = Some(internal::text(found));
+        errors.push(FieldError { bad_value, ..FieldError::not_supported(at, found, known) });
     }
 }
 

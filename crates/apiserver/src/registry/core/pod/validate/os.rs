@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{
     PodSecurityContext, PodSpec, SecurityContext, WindowsSecurityContextOptions,
 };
 
-use super::{every_container, word};
+use super::{Frame, every_container, word};
 use crate::registry::strategy::Errors;
 use crate::registry::validate::items;
 
@@ -84,7 +84,8 @@ fn windows_container(context: &SecurityContext, at: &Path<'_>, errors: &mut Erro
 }
 
 /// Judges which containers are processes of a Windows host: all or none, and in its network.
-pub(super) fn host_processes(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn host_processes(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
+    let spec = frame.spec;
     let asked =
         |options: Option<&WindowsSecurityContextOptions>| options.and_then(|options| options.host_process);
     let of_pod = asked(spec.security_context.as_ref().and_then(|context| context.windows_options.as_ref()));
@@ -115,5 +116,8 @@ pub(super) fn host_processes(spec: &PodSpec, at: &Path<'_>, errors: &mut Errors)
     if spec.host_network != Some(true) {
         let detail = "hostNetwork must be true if pod contains any hostProcess containers";
         errors.push(FieldError::invalid(&at.field("hostNetwork"), "false".to_owned(), detail));
+    }
+    if !frame.options.privileged {
+        errors.push(FieldError::forbidden(at, "hostProcess containers are disallowed by cluster policy"));
     }
 }

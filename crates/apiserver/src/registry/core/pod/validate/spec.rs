@@ -51,7 +51,7 @@ pub(in crate::registry::core::pod) fn spec(
     scheduling::gates(items(&spec.scheduling_gates), &at.field("schedulingGates"), errors);
     let place = at.field("topologySpreadConstraints");
     spread::constraints(items(&spec.topology_spread_constraints), &place, options, errors);
-    os::host_processes(spec, at, errors);
+    os::host_processes(&frame, at, errors);
     host::users(&frame, at, errors);
     host::name_override(spec, at, errors);
     names(spec, at, errors);

@@ -39,7 +39,7 @@ fn compare(errors: &[FieldError], expected: &[&str], of: &str) {
 fn check(spec: &str, expected: &[&str]) {
     let pod = pod(spec);
     let mut errors = Errors::new();
-    super::pod(&pod.metadata, pod.spec.as_ref().unwrap(), &Options::of_pod(None), &mut errors);
+    super::pod(&pod.metadata, pod.spec.as_ref().unwrap(), &Options::of_pod(None, true), &mut errors);
     compare(&errors, expected, spec);
 }
 
@@ -47,7 +47,13 @@ fn check(spec: &str, expected: &[&str]) {
 fn a_plain_pod_is_good_and_an_empty_one_lacks_containers() {
     check("", &[]);
     let mut errors = Errors::new();
-    spec(&PodSpec::default(), None, &Path::Root.field("spec"), &Options::of_template(None), &mut errors);
+    spec(
+        &PodSpec::default(),
+        None,
+        &Path::Root.field("spec"),
+        &Options::of_template(None, true),
+        &mut errors,
+    );
     let expected = [
         "spec.terminationGracePeriodSeconds: Required value",
         "spec.containers: Required value",
@@ -151,7 +157,7 @@ fn what_a_pod_asks_for_as_a_whole_covers_its_containers() {
                 "containers":[{{"name":"c","image":"i","resources":{of_container}}}]}}}}"#
         ));
         let mut errors = Errors::new();
-        super::pod(&pod.metadata, pod.spec.as_ref().unwrap(), &Options::of_pod(None), &mut errors);
+        super::pod(&pod.metadata, pod.spec.as_ref().unwrap(), &Options::of_pod(None, true), &mut errors);
         errors
     };
     let errors = resources(
@@ -261,7 +267,7 @@ fn label_keys_need_a_selector_that_does_not_name_them() {
 fn what_the_old_spec_has_wrong_may_stay() {
     let judged = |old: &str, new: &str| {
         let (old, new) = (pod(old), pod(new));
-        let options = Options::of_pod(Some((&old.metadata, old.spec.as_ref().unwrap())));
+        let options = Options::of_pod(Some((&old.metadata, old.spec.as_ref().unwrap())), true);
         let mut errors = Errors::new();
         super::pod(&new.metadata, new.spec.as_ref().unwrap(), &options, &mut errors);
         errors.len()
@@ -280,4 +286,14 @@ fn what_the_old_spec_has_wrong_may_stay() {
         assert!(judged("", odd) > 0, "{odd}");
         assert_eq!(judged(odd, odd), 0, "{odd}");
     }
+}
+
+#[test]
+fn who_runs_the_server_decides_whether_containers_are_privileged() {
+    let pod = pod(r#""initContainers":[{"name":"i","image":"i","securityContext":{"privileged":true}}]"#);
+    let mut errors = Errors::new();
+    super::pod(&pod.metadata, pod.spec.as_ref().unwrap(), &Options::of_pod(None, false), &mut errors);
+    let expected =
+        ["spec.initContainers[0].securityContext.privileged: Forbidden: disallowed by cluster policy"];
+    compare(&errors, &expected, "privileged");
 }

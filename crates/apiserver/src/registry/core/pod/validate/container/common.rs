@@ -37,7 +37,7 @@ pub(super) fn container(container: &Container, frame: &Frame<'_>, at: &Path<'_>,
     let place = at.field("resizePolicy");
     resize_policies(items(&container.resize_policy), frame.restart_policy(), &place, errors);
     if let Some(context) = &container.security_context {
-        security::of_container(context, frame.host_users(), &at.field("securityContext"), errors);
+        security::of_container(context, frame, &at.field("securityContext"), errors);
     }
 }
 

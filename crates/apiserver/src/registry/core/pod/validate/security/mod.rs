@@ -48,13 +48,16 @@ pub(super) fn of_pod(frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-pub(super) fn of_container(context: &SecurityContext, host_users: bool, at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn of_container(context: &SecurityContext, frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
+    if context.privileged == Some(true) && !frame.options.privileged {
+        errors.push(FieldError::forbidden(&at.field("privileged"), "disallowed by cluster policy"));
+    }
     id(context.run_as_user, &at.field("runAsUser"), errors);
     id(context.run_as_group, &at.field("runAsGroup"), errors);
     if let Some(mount) = &context.proc_mount {
         let place = at.field("procMount");
         word(mount, &["Default", "Unmasked"], &place, errors);
-        if host_users && mount == "Unmasked" {
+        if frame.host_users() && mount == "Unmasked" {
             let detail = "`hostUsers` must be false to use `Unmasked`";
             errors.push(FieldError::invalid_str(&place, mount, detail));
         }

@@ -8,10 +8,10 @@ use k8s_openapi::api::core::v1::{
     NFSVolumeSource, QuobyteVolumeSource, RBDVolumeSource, ScaleIOVolumeSource, StorageOSVolumeSource,
 };
 
-use super::super::super::internal;
 use super::super::{between, required};
 use super::iqn;
 use crate::registry::strategy::Errors;
+use crate::registry::validate::internal::texts;
 use crate::registry::validate::{items, required as required_name, text};
 
 pub(super) fn nfs(source: &NFSVolumeSource, at: &Path<'_>, errors: &mut Errors) {
@@ -56,7 +56,7 @@ pub(super) fn fibre_channel(source: &FCVolumeSource, at: &Path<'_>, errors: &mut
     }
     if !ids.is_empty() {
         let detail = "targetWWNs and wwids can not be specified simultaneously";
-        errors.push(FieldError::invalid(&place, internal::texts(targets), detail));
+        errors.push(FieldError::invalid(&place, texts(Some(targets)), detail));
     }
     match source.lun {
         None => {
