@@ -52,6 +52,8 @@ pub(super) const RETRY: Duration = Duration::from_secs(1);
 const TRIM: usize = 4096;
 /// So many keys are touched under one hold of the index: readers wait for that, so it is over in microseconds.
 pub(super) const HOLD: usize = 16;
+/// So many transactions become visible under one hold. Each hold is a fight with the readers, and writers pay for it.
+const TOGETHER: usize = 4;
 
 /// After a batch of so many, the next one waits for company…
 const COMPANY: usize = 4;
@@ -261,16 +263,17 @@ impl Writer {
         batch
     }
 
-    /// Makes a durable batch visible, transaction by transaction: a reader waits for one of them at most, never for
-    /// a whole batch.
+    /// Makes a durable batch visible, a few transactions at a time: a reader waits for those at most, never for a
+    /// whole batch.
     fn publish(&mut self, visible: Vec<Visible>) {
         let now = self.shared.clock.elapsed();
         let mut woken = Vec::new();
         let mut items = visible.into_iter().peekable();
-        while let Some(item) = items.next() {
+        while items.peek().is_some() {
+            let mut few: Vec<Visible> = items.by_ref().take(TOGETHER).collect();
             // A lease goes together with the keys that were on it.
-            let and_then = items.next_if(|next| matches!(next, Visible::LeaseEnd(_)));
-            self.show([Some(item), and_then].into_iter().flatten(), now, &mut woken);
+            few.extend(items.next_if(|next| matches!(next, Visible::LeaseEnd(_))));
+            self.show(few, now, &mut woken);
         }
         woken.iter().for_each(|slot| slot.wake());
         let beyond = self.shared.index_mut().take_beyond_recent();
@@ -280,7 +283,7 @@ impl Writer {
     }
 
     /// Makes a few things visible at once.
-    fn show(&mut self, items: impl Iterator<Item = Visible>, now: Duration, woken: &mut Vec<Arc<Slot>>) {
+    fn show(&mut self, items: Vec<Visible>, now: Duration, woken: &mut Vec<Arc<Slot>>) {
         let mut changed = Vec::new();
         {
             let mut index = self.shared.index_mut();
