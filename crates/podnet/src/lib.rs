@@ -1,0 +1,77 @@
+//! One pod's network.
+//!
+//! A runtime makes a network namespace and hands it to a [`PodNetwork`], which makes it a member of the cluster's
+//! network: an interface, addresses, routes, ports of the host.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+
+/// Connects pods. The built-in bridge and foreign CNI plugins are the two that there are.
+///
+/// # Guarantees
+/// `attach` is all or nothing. `detach` is idempotent, works when the namespace is gone already, and after a `kill -9`
+/// in the middle of `attach`.
+#[async_trait]
+pub trait PodNetwork: Send + Sync {
+    /// Why no pod can be connected now. Shown to users as the reason why the node is not ready.
+    fn ready(&self) -> Result<(), NotReady>;
+
+    async fn attach(&self, pod: &Pod) -> Result<Attachment, Error>;
+
+    async fn detach(&self, pod: &Pod) -> Result<(), Error>;
+}
+
+/// The pod to connect, as far as a network needs to know it. The same value is handed to `attach` and `detach`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pod {
+    /// The sandbox's id, 64 hexadecimal digits.
+    pub sandbox: String,
+    pub namespace: String,
+    pub name: String,
+    pub uid: String,
+    /// Where the network namespace is pinned. Its loopback interface is up already.
+    pub netns: PathBuf,
+    pub ports: Vec<PortMapping>,
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// A port of the host that leads to one of the pod's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortMapping {
+    pub protocol: Protocol,
+    pub container_port: u16,
+    pub host_port: u16,
+    /// On which of the host's addresses; none is all.
+    pub host_ip: Option<IpAddr>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    Tcp,
+    Udp,
+    Sctp,
+}
+
+/// What a pod got.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attachment {
+    /// The pod's addresses, the primary first.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// Why pods cannot be connected, in the words of a node's condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotReady {
+    pub reason: String,
+    pub message: String,
+}
+
+/// Why a pod could not be connected.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("no network for pods is configured")]
+    NotConfigured,
+}
