@@ -2,6 +2,7 @@
 //! promises, so they are compared sorted.
 
 mod formats;
+mod lists;
 mod objects;
 mod patterns;
 mod schemas;
