@@ -8,6 +8,8 @@ needs=(
     etcd=etcd-server # store: the engine's peer, in the release without trustworthy progress (3.4)
     python3=python3 # plays the recorded answers
     etcdctl=etcd-client # store: the command line that the etcd face must satisfy
+    ip=iproute2 # podnet: looks at the namespaces that the tests made
+    nft=nftables # podnet: host ports
     go=golang-go # builds the etcd and the kubectl below
 )
 scripts/install.sh "${needs[@]}"
