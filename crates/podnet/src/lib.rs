@@ -1,13 +1,31 @@
 //! One pod's network.
 //!
 //! A runtime makes a network namespace and hands it to a [`PodNetwork`], which makes it a member of the cluster's
-//! network: an interface, addresses, routes, ports of the host.
+//! network: an interface, addresses, routes, ports of the host. There are two: the built-in [`Bridge`], and foreign
+//! plugins behind the container network interface.
+//!
+//! In the bridge, `bridge/worker.rs` takes an address from the `pool`, writes it into the `ledger` on disk, has the pod
+//! wired (`bridge/wiring.rs`) through messages to the kernel (`netlink/`), and leads ports of the host to it
+//! (`host_ports.rs`). All of that happens on one thread.
+
+mod bridge;
+mod host_ports;
+mod ledger;
+mod netlink;
+mod pool;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+pub use bridge::{Bridge, BridgeConfig};
+pub use host_ports::FilterError;
+pub use ledger::LedgerError;
+pub use netlink::NetlinkError;
 
 /// Connects pods. The built-in bridge and foreign CNI plugins are the two that there are.
 ///
@@ -39,16 +57,17 @@ pub struct Pod {
 }
 
 /// A port of the host that leads to one of the pod's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortMapping {
     pub protocol: Protocol,
     pub container_port: u16,
     pub host_port: u16,
     /// On which of the host's addresses; none is all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_ip: Option<IpAddr>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Protocol {
     Tcp,
     Udp,
@@ -74,4 +93,28 @@ pub struct NotReady {
 pub enum Error {
     #[error("no network for pods is configured")]
     NotConfigured,
+    #[error("{0:?} is no name for a bridge")]
+    Name(String, #[source] std::io::Error),
+    #[error("range {0} is too small for pods")]
+    RangeTooSmall(IpNet),
+    #[error("no IP addresses available in range {0}")]
+    Exhausted(IpNet),
+    #[error("host port {port} is taken by sandbox {holder}")]
+    PortTaken { port: u16, holder: String },
+    #[error("cannot open network namespace {0:?}")]
+    Namespace(PathBuf, #[source] std::io::Error),
+    #[error("interface {0} was deleted by somebody else")]
+    BridgeGone(String),
+    #[error("cannot let the node forward packets ({0})")]
+    Forwarding(&'static str, #[source] std::io::Error),
+    #[error(transparent)]
+    Netlink(#[from] NetlinkError),
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+    #[error("cannot start the thread of the pod network")]
+    Thread(#[source] std::io::Error),
+    #[error("the pod network has stopped")]
+    Stopped,
 }

@@ -1,0 +1,176 @@
+//! What the bridge's thread knows and does: it decides who gets what, keeps it, and has it wired.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use super::BridgeConfig;
+use super::wiring::{self, Wire};
+use crate::host_ports::{self, Wanted};
+use crate::ledger::Ledger;
+use crate::netlink::{Connection, is_name};
+use crate::pool::Pool;
+use crate::{Attachment, Error, Pod, PortMapping};
+
+pub(super) struct Worker {
+    config: BridgeConfig,
+    host: Connection,
+    ledger: Ledger,
+    network: Option<Network>,
+}
+
+/// What there is once the ranges are known.
+struct Network {
+    bridge: u32,
+    mtu: u32,
+    pools: Vec<Pool>,
+}
+
+impl Worker {
+    pub(super) fn open(config: BridgeConfig) -> Result<Self, Error> {
+        is_name(&config.name).map_err(|errno| Error::Name(config.name.clone(), errno.into()))?;
+        let ledger = Ledger::open(&config.state)?;
+        let host = Connection::open()?;
+        let ranges = config.ranges.clone();
+        let mut worker = Self { config, host, ledger, network: None };
+        if !ranges.is_empty() {
+            worker.set_ranges(&ranges)?;
+        }
+        Ok(worker)
+    }
+
+    pub(super) fn set_ranges(&mut self, ranges: &[IpNet]) -> Result<(), Error> {
+        let mut pools = ranges
+            .iter()
+            .map(|range| Pool::new(*range).ok_or(Error::RangeTooSmall(*range)))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut records: Vec<_> = self.ledger.iter().map(|(_, record)| record).collect();
+        records.sort_by_key(|record| record.number);
+        let held: Vec<IpAddr> = records.iter().flat_map(|record| record.addresses.clone()).collect();
+        for pool in &mut pools {
+            held.iter().for_each(|address| pool.retake(*address));
+        }
+        let (bridge, mtu) = wiring::make_bridge(&mut self.host, &self.config, &pools, &held)?;
+        self.config.ranges = ranges.to_vec();
+        self.network = Some(Network { bridge, mtu, pools });
+        if self.has_rules() {
+            self.apply_rules(None)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn attach(&mut self, pod: &Pod) -> Result<Attachment, Error> {
+        // Left by an attempt that did not end, or was not heard to end: begin anew.
+        self.detach(&pod.sandbox)?;
+        self.refuse_taken_ports(&pod.ports)?;
+        let addresses = self.take_addresses()?;
+        if let Err(error) = self.connect(pod, &addresses) {
+            // What failed is the news; the next attempt, or reclaiming, meets whatever cannot be undone now.
+            if let Err(left) = self.detach(&pod.sandbox) {
+                tracing::warn!(sandbox = pod.sandbox, error = %left, "a failed connection cannot be undone");
+            }
+            self.give_back(&addresses);
+            return Err(error);
+        }
+        Ok(Attachment { addresses })
+    }
+
+    fn connect(&mut self, pod: &Pod, addresses: &[IpAddr]) -> Result<(), Error> {
+        self.ledger.put(&pod.sandbox, addresses.to_vec(), pod.ports.clone())?;
+        let network = self.network.as_ref().ok_or(Error::NotConfigured)?;
+        let namespace =
+            File::open(&pod.netns).map_err(|source| Error::Namespace(pod.netns.clone(), source))?;
+        let wire = Wire { bridge: network.bridge, mtu: network.mtu, pools: &network.pools, addresses };
+        wire.connect(&mut self.host, &wiring::name_of_port(&pod.sandbox), &namespace)?;
+        if pod.ports.is_empty() { Ok(()) } else { self.apply_rules(None) }
+    }
+
+    /// Unmakes in the reverse order of making; the record goes last.
+    pub(super) fn detach(&mut self, sandbox: &str) -> Result<(), Error> {
+        let Some(record) = self.ledger.get(sandbox).cloned() else { return Ok(()) };
+        if !record.ports.is_empty() {
+            self.apply_rules(Some(sandbox))?;
+        }
+        self.host.delete_link(&wiring::name_of_port(sandbox))?;
+        self.ledger.remove(sandbox)?;
+        self.give_back(&record.addresses);
+        Ok(())
+    }
+
+    pub(super) fn reclaim(&mut self, live: &BTreeSet<String>) -> Result<(), Error> {
+        let known: Vec<String> = self.ledger.iter().map(|(sandbox, _)| sandbox.clone()).collect();
+        known.iter().filter(|sandbox| !live.contains(*sandbox)).try_for_each(|sandbox| self.detach(sandbox))
+    }
+
+    pub(super) fn tear_down(&mut self) -> Result<(), Error> {
+        self.reclaim(&BTreeSet::new())?;
+        if !self.config.masquerade_outside.is_empty() {
+            self.config.masquerade_outside.clear();
+            self.apply_rules(None)?;
+        }
+        self.host.delete_link(&self.config.name)?;
+        self.network = None;
+        Ok(())
+    }
+
+    /// One address of each range, or none at all.
+    fn take_addresses(&mut self) -> Result<Vec<IpAddr>, Error> {
+        let network = self.network.as_mut().ok_or(Error::NotConfigured)?;
+        let mut taken = Vec::new();
+        for pool in &mut network.pools {
+            match pool.take() {
+                Some(address) => taken.push(address),
+                None => {
+                    let full = pool.range();
+                    self.give_back(&taken);
+                    return Err(Error::Exhausted(full));
+                }
+            }
+        }
+        Ok(taken)
+    }
+
+    fn give_back(&mut self, addresses: &[IpAddr]) {
+        for pool in self.network.iter_mut().flat_map(|network| &mut network.pools) {
+            addresses.iter().for_each(|address| pool.give_back(*address));
+        }
+    }
+
+    fn refuse_taken_ports(&self, wanted: &[PortMapping]) -> Result<(), Error> {
+        for (holder, record) in self.ledger.iter() {
+            for port in wanted {
+                if record.ports.iter().any(|held| host_ports::collide(held, port)) {
+                    return Err(Error::PortTaken { port: port.host_port, holder: holder.clone() });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn has_rules(&self) -> bool {
+        !self.config.masquerade_outside.is_empty()
+            || self.ledger.iter().any(|(_, record)| !record.ports.is_empty())
+    }
+
+    /// Makes the packet filter what the ledger says, without the sandbox that is about to go.
+    fn apply_rules(&self, without: Option<&str>) -> Result<(), Error> {
+        let pods = self.ledger.iter().filter(|(sandbox, _)| without != Some(sandbox));
+        let wanted = Wanted {
+            table: &self.config.table,
+            bridge: &self.config.name,
+            ranges: &self.config.ranges,
+            masquerade_outside: &self.config.masquerade_outside,
+            pods: pods.map(|(_, record)| (record.addresses.as_slice(), record.ports.as_slice())).collect(),
+        };
+        if wanted.pods.iter().any(|(_, ports)| !ports.is_empty()) {
+            // The host reaches its own ports at 127.0.0.1 too; the table keeps everybody else from that address.
+            let setting = format!("/proc/sys/net/ipv4/conf/{}/route_localnet", self.config.name);
+            if let Err(error) = fs::write(&setting, "1") {
+                tracing::warn!(%error, setting, "host ports do not answer at 127.0.0.1");
+            }
+        }
+        Ok(host_ports::apply(&host_ports::compile(&wanted))?)
+    }
+}

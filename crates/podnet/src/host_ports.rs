@@ -1,0 +1,209 @@
+//! Ports of the host that lead to pods, as one table of the kernel's packet filter.
+//!
+//! [`compile`] writes the whole table from all that is wanted; [`apply`] hands it to `nft`, which puts it in the place of
+//! the old one in one step. Nothing is ever changed piece by piece, so whatever a crash left behind is gone with the next
+//! change. Connections from the pods themselves and from the host's loopback get the bridge's address as their source:
+//! otherwise the answer would take another way back than the request came.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::net::IpAddr;
+use std::process::{Command, Stdio};
+
+use ipnet::IpNet;
+
+use crate::{PortMapping, Protocol};
+
+/// What the table is made from.
+pub(crate) struct Wanted<'a> {
+    pub(crate) table: &'a str,
+    pub(crate) bridge: &'a str,
+    /// The ranges of the pods.
+    pub(crate) ranges: &'a [IpNet],
+    /// Where pods appear with their own addresses; empty is everywhere.
+    pub(crate) masquerade_outside: &'a [IpNet],
+    /// Each pod's addresses, and the ports that lead to it.
+    pub(crate) pods: Vec<(&'a [IpAddr], &'a [PortMapping])>,
+}
+
+/// Why the packet filter was not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum FilterError {
+    #[error("cannot run `nft`, which ports of the host need (Debian's package `nftables`)")]
+    Run(#[source] io::Error),
+    #[error("`nft` refused the table of host ports: {0}")]
+    Refused(String),
+}
+
+/// The table, in the language of `nft`. A table that would do nothing is only deleted.
+pub(crate) fn compile(wanted: &Wanted<'_>) -> String {
+    let table = wanted.table;
+    // Adding first makes the deletion work where there is none.
+    let mut text = format!("add table inet {table}\ndelete table inet {table}\n");
+    let ports = wanted.pods.iter().flat_map(|(addresses, ports)| {
+        addresses.iter().flat_map(move |address| ports.iter().map(move |port| (*address, port)))
+    });
+    let rules: String = ports.filter_map(|(address, port)| rule(wanted.ranges, address, port)).collect();
+    if rules.is_empty() && wanted.masquerade_outside.is_empty() {
+        return text;
+    }
+    let bridge = wanted.bridge;
+    let masquerade: String = wanted.ranges.iter().filter_map(|range| masquerade(wanted, *range)).collect();
+    write!(
+        text,
+        "table inet {table} {{
+\tchain guard {{
+\t\ttype filter hook prerouting priority -300; policy accept;
+\t\tiifname \"{bridge}\" ip daddr 127.0.0.0/8 drop
+\t}}
+\tchain ports {{
+{rules}\t}}
+\tchain prerouting {{
+\t\ttype nat hook prerouting priority -100; policy accept;
+\t\tfib daddr type local jump ports
+\t}}
+\tchain output {{
+\t\ttype nat hook output priority -100; policy accept;
+\t\tfib daddr type local jump ports
+\t}}
+\tchain postrouting {{
+\t\ttype nat hook postrouting priority 100; policy accept;
+\t\tct status dnat meta mark and {BACK} == {BACK} masquerade
+{masquerade}\t}}
+}}
+"
+    )
+    .expect("writing to a string works");
+    text
+}
+
+/// The bit of a packet's mark that says "answer through the bridge". Upstream's portmap plugin uses the same.
+const BACK: &str = "0x2000";
+
+/// The lines that lead one port to one address: none if the port is wanted on an address of the other family.
+fn rule(ranges: &[IpNet], address: IpAddr, port: &PortMapping) -> Option<String> {
+    if port.host_ip.is_some_and(|host| host.is_ipv4() != address.is_ipv4()) {
+        return None;
+    }
+    let (family, loopback) = if address.is_ipv4() { ("ip", "127.0.0.0/8") } else { ("ip6", "::1/128") };
+    let at = match port.host_ip.filter(|host| !host.is_unspecified()) {
+        Some(host) => format!("{family} daddr {host} "),
+        None => format!("meta nfproto {} ", if address.is_ipv4() { "ipv4" } else { "ipv6" }),
+    };
+    let near = ranges.iter().filter(|range| range.addr().is_ipv4() == address.is_ipv4());
+    let near = near.map(IpNet::to_string).chain([loopback.to_owned()]).collect::<Vec<_>>().join(", ");
+    let protocol = port.protocol.name();
+    let (host_port, target) = (port.host_port, std::net::SocketAddr::new(address, port.container_port));
+    Some(format!(
+        "\t\t{at}{family} saddr {{ {near} }} {protocol} dport {host_port} meta mark set meta mark or {BACK}\n\
+         \t\t{at}{protocol} dport {host_port} dnat {family} to {target}\n"
+    ))
+}
+
+fn masquerade(wanted: &Wanted<'_>, range: IpNet) -> Option<String> {
+    let same_family = |other: &&IpNet| other.addr().is_ipv4() == range.addr().is_ipv4();
+    let inside: Vec<String> =
+        wanted.masquerade_outside.iter().filter(same_family).map(IpNet::to_string).collect();
+    let family = if range.addr().is_ipv4() { "ip" } else { "ip6" };
+    let (inside, bridge) = (Some(inside.join(", ")).filter(|inside| !inside.is_empty())?, wanted.bridge);
+    Some(format!(
+        "\t\t{family} saddr {range} {family} daddr != {{ {inside} }} oifname != \"{bridge}\" masquerade\n"
+    ))
+}
+
+/// Hands a table to the kernel, whole or not at all.
+pub(crate) fn apply(script: &str) -> Result<(), FilterError> {
+    let mut nft = Command::new("nft")
+        .args(["-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(FilterError::Run)?;
+    let sent = nft.stdin.take().expect("its input was asked for").write_all(script.as_bytes());
+    let output = nft.wait_with_output().map_err(FilterError::Run)?;
+    if !output.status.success() {
+        return Err(FilterError::Refused(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+    }
+    sent.map_err(FilterError::Run)
+}
+
+impl Protocol {
+    /// Its name in lower case, as packet filters and plugins know it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Protocol::Tcp => "tcp",
+            Protocol::Udp => "udp",
+            Protocol::Sctp => "sctp",
+        }
+    }
+}
+
+/// Whether two pods cannot have these ports at the same time.
+pub(crate) fn collide(one: &PortMapping, other: &PortMapping) -> bool {
+    let same_host = match (specific(one), specific(other)) {
+        (Some(one), Some(other)) => one == other,
+        _ => true,
+    };
+    one.protocol == other.protocol && one.host_port == other.host_port && same_host
+}
+
+fn specific(port: &PortMapping) -> Option<IpAddr> {
+    port.host_ip.filter(|address| !address.is_unspecified())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_leads_to_the_address_of_its_family() {
+        let addresses: Vec<IpAddr> = vec!["10.0.0.2".parse().unwrap(), "fd00::2".parse().unwrap()];
+        let rules = |host_ip: Option<&str>| {
+            let port = PortMapping { host_ip: host_ip.map(|ip| ip.parse().unwrap()), ..port(8080) };
+            let wanted = Wanted {
+                table: "t",
+                bridge: "b",
+                ranges: &["10.0.0.0/24".parse().unwrap(), "fd00::/64".parse().unwrap()],
+                masquerade_outside: &[],
+                pods: vec![(&addresses, std::slice::from_ref(&port))],
+            };
+            let text = compile(&wanted);
+            text.lines().filter(|line| line.contains("dnat i")).map(|line| line.trim().to_owned()).collect()
+        };
+        let check = |host_ip: Option<&str>, expected: &[&str]| {
+            let found: Vec<String> = rules(host_ip);
+            assert_eq!(found, expected, "{host_ip:?}");
+        };
+        let four = "meta nfproto ipv4 tcp dport 8080 dnat ip to 10.0.0.2:80";
+        let six = "meta nfproto ipv6 tcp dport 8080 dnat ip6 to [fd00::2]:80";
+        check(None, &[four, six]);
+        check(Some("0.0.0.0"), &[four]);
+        check(Some("::"), &[six]);
+        check(Some("192.0.2.1"), &["ip daddr 192.0.2.1 tcp dport 8080 dnat ip to 10.0.0.2:80"]);
+    }
+
+    #[test]
+    fn a_table_without_ports_is_deleted() {
+        let wanted = Wanted { table: "t", bridge: "b", ranges: &[], masquerade_outside: &[], pods: vec![] };
+        assert_eq!(compile(&wanted), "add table inet t\ndelete table inet t\n");
+    }
+
+    #[test]
+    fn ports_collide_on_the_same_address_or_on_all() {
+        let check = |one: Option<&str>, other: Option<&str>, expected: bool| {
+            let at = |ip: Option<&str>| PortMapping { host_ip: ip.map(|ip| ip.parse().unwrap()), ..port(1) };
+            assert_eq!(collide(&at(one), &at(other)), expected, "{one:?} {other:?}");
+        };
+        check(None, None, true);
+        check(None, Some("192.0.2.1"), true);
+        check(Some("0.0.0.0"), Some("192.0.2.1"), true);
+        check(Some("192.0.2.2"), Some("192.0.2.1"), false);
+        assert!(!collide(&port(1), &port(2)));
+        assert!(!collide(&port(1), &PortMapping { protocol: Protocol::Udp, ..port(1) }));
+    }
+
+    fn port(host_port: u16) -> PortMapping {
+        PortMapping { protocol: Protocol::Tcp, container_port: 80, host_port, host_ip: None }
+    }
+}

@@ -1,0 +1,160 @@
+//! Who has which addresses and ports of the host, on disk.
+//!
+//! One file per sandbox, written before anything is made for it and deleted after everything is unmade. So whatever a
+//! `kill -9` leaves behind has a record that tells what to look for. A file appears whole or not at all: it is written
+//! under another name, synced, renamed, and the folder is synced.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::PortMapping;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) addresses: Vec<IpAddr>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ports: Vec<PortMapping>,
+    /// Counts up from record to record: the highest tells where round robin goes on.
+    pub(crate) number: u64,
+}
+
+pub(crate) struct Ledger {
+    folder: PathBuf,
+    records: BTreeMap<String, Record>,
+}
+
+/// Why a record could not be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    #[error("cannot {deed} {path:?}")]
+    Io { deed: &'static str, path: PathBuf, source: io::Error },
+    #[error("{0:?} is not the id of a sandbox")]
+    NoId(String),
+}
+
+impl Ledger {
+    /// Reads what is there. A file that cannot be read is the rest of a broken disk; it is said and thrown away, since its
+    /// sandbox cannot be told from one that is gone.
+    pub(crate) fn open(folder: &Path) -> Result<Self, LedgerError> {
+        fs::create_dir_all(folder).map_err(io_error("make", folder))?;
+        let mut records = BTreeMap::new();
+        for entry in fs::read_dir(folder).map_err(io_error("read", folder))? {
+            let path = entry.map_err(io_error("read", folder))?.path();
+            let read = fs::read(&path)
+                .map_err(io::Error::other)
+                .and_then(|bytes| Ok(serde_json::from_slice(&bytes)?));
+            match (path.file_stem().and_then(|stem| stem.to_str()), is_record(&path), read) {
+                (Some(sandbox), true, Ok(record)) => {
+                    records.insert(sandbox.to_owned(), record);
+                }
+                (_, _, read) => {
+                    if let Err(error) = read {
+                        tracing::warn!(?path, %error, "a record of addresses cannot be read");
+                    }
+                    fs::remove_file(&path).map_err(io_error("delete", &path))?;
+                }
+            }
+        }
+        Ok(Self { folder: folder.to_owned(), records })
+    }
+
+    pub(crate) fn get(&self, sandbox: &str) -> Option<&Record> {
+        self.records.get(sandbox)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&String, &Record)> {
+        self.records.iter()
+    }
+
+    /// Keeps what a sandbox gets. It is on disk when this returns.
+    pub(crate) fn put(
+        &mut self,
+        sandbox: &str,
+        addresses: Vec<IpAddr>,
+        ports: Vec<PortMapping>,
+    ) -> Result<(), LedgerError> {
+        let path = self.path(sandbox)?;
+        let number = self.records.values().map(|record| record.number).max().map_or(0, |number| number + 1);
+        let record = Record { addresses, ports, number };
+        let unfinished = path.with_extension("new");
+        let write = || {
+            let mut file = File::create(&unfinished)?;
+            file.write_all(&serde_json::to_vec(&record)?)?;
+            file.sync_all()?;
+            fs::rename(&unfinished, &path)?;
+            File::open(&self.folder)?.sync_all()
+        };
+        write().map_err(io_error("write", &path))?;
+        self.records.insert(sandbox.to_owned(), record);
+        Ok(())
+    }
+
+    /// Forgets a sandbox. One that is not known is forgotten already.
+    pub(crate) fn remove(&mut self, sandbox: &str) -> Result<(), LedgerError> {
+        let path = self.path(sandbox)?;
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(io_error("delete", &path)(error));
+            }
+            _ => {}
+        }
+        self.records.remove(sandbox);
+        Ok(())
+    }
+
+    fn path(&self, sandbox: &str) -> Result<PathBuf, LedgerError> {
+        let good =
+            !sandbox.is_empty() && sandbox.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if !good {
+            return Err(LedgerError::NoId(sandbox.to_owned()));
+        }
+        Ok(self.folder.join(format!("{sandbox}.{RECORD}")))
+    }
+}
+
+const RECORD: &str = "json";
+
+fn is_record(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == RECORD)
+}
+
+fn io_error(deed: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LedgerError {
+    let path = path.to_owned();
+    move |source| LedgerError::Io { deed, path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_survive_and_half_written_ones_do_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut ledger = Ledger::open(folder.path()).unwrap();
+        ledger.put("a", vec!["10.0.0.2".parse().unwrap()], vec![]).unwrap();
+        ledger.put("b", vec!["10.0.0.3".parse().unwrap()], vec![]).unwrap();
+        ledger.remove("a").unwrap();
+        ledger.remove("a").unwrap();
+        fs::write(folder.path().join("c.new"), "{\"addr").unwrap();
+        fs::write(folder.path().join("d.json"), "{\"addr").unwrap();
+        let ledger = Ledger::open(folder.path()).unwrap();
+        let known: Vec<_> =
+            ledger.iter().map(|(sandbox, record)| (sandbox.as_str(), record.number)).collect();
+        assert_eq!(known, [("b", 1)]);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_sandbox_cannot_be_called_what_leads_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut ledger = Ledger::open(folder.path()).unwrap();
+        for name in ["", "../x", "a/b", ".x", "a b"] {
+            assert!(matches!(ledger.put(name, vec![], vec![]), Err(LedgerError::NoId(_))), "{name}");
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! The built-in bridge, in namespaces that play a node and its pods.
+#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+
+mod namespaces;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use coracle_podnet::{Bridge, BridgeConfig, Error, Pod, PodNetwork, PortMapping, Protocol};
+use namespaces::Namespace;
+
+#[test]
+fn pods_reach_each_other_and_the_node_in_both_families() {
+    on_a_node(&["10.77.0.0/24", "fd77::/64"], async |node, bridge| {
+        let (one, other) = (Namespace::new(), Namespace::new());
+        let first = bridge.attach(&pod(1, &one)).await.unwrap();
+        let second = bridge.attach(&pod(2, &other)).await.unwrap();
+        assert_eq!(texts(&first.addresses), ["10.77.0.2", "fd77::2"]);
+        assert_eq!(texts(&second.addresses), ["10.77.0.3", "fd77::3"]);
+        for address in &first.addresses {
+            let server = Server::start(&one, SocketAddr::new(*address, 0));
+            assert_eq!(server.asked_from(&other).ip(), second.addresses[usize::from(address.is_ipv6())]);
+            server.asked_from(&one);
+            server.asked_from(node);
+        }
+        for gateway in ["10.77.0.1:0", "[fd77::1]:0"] {
+            Server::start(node, gateway.parse().unwrap()).asked_from(&one);
+        }
+    });
+}
+
+#[test]
+fn a_pod_that_goes_leaves_nothing_behind() {
+    on_a_node(&["10.78.0.0/30"], async |node, bridge| {
+        let namespace = Namespace::new();
+        let before = node.run("ip", "-o link");
+        for _ in 0..3 {
+            let mut pod = pod(1, &namespace);
+            pod.ports = vec![port(8080)];
+            assert_eq!(texts(&bridge.attach(&pod).await.unwrap().addresses), ["10.78.0.2"]);
+            assert!(matches!(bridge.attach(&self::pod(2, &namespace)).await, Err(Error::Exhausted(_))));
+            bridge.detach(&pod).await.unwrap();
+            bridge.detach(&pod).await.unwrap();
+            assert_eq!(names(&node.run("ip", "-o link")), names(&before));
+            assert_eq!(node.run("nft", "list ruleset"), "");
+            assert!(!namespace.run("ip", "-o link").contains("eth0"));
+        }
+    });
+}
+
+#[test]
+fn a_failed_connection_is_undone() {
+    on_a_node(&["10.79.0.0/30"], async |node, bridge| {
+        let namespace = Namespace::new();
+        let mut broken = pod(1, &namespace);
+        broken.netns = "/nowhere".into();
+        assert!(matches!(bridge.attach(&broken).await, Err(Error::Namespace(..))));
+        // An interface of that name is in the pod already: the pair cannot be made.
+        namespace.run("ip", "link add eth0 type bridge");
+        assert!(matches!(bridge.attach(&pod(1, &namespace)).await, Err(Error::Netlink(_))));
+        assert!(!node.run("ip", "-o link").contains("veth"));
+        namespace.run("ip", "link del eth0");
+        assert_eq!(texts(&bridge.attach(&pod(1, &namespace)).await.unwrap().addresses), ["10.79.0.2"]);
+    });
+}
+
+#[test]
+fn after_a_kill_what_is_live_stays_and_the_rest_is_taken_back() {
+    let node = Namespace::new();
+    let folder = tempfile::tempdir().unwrap();
+    let (one, other) = (Namespace::new(), Namespace::new());
+    let ranges = ["10.80.0.0/29"];
+    on_this_node(&node, folder.path(), &ranges, async |_, bridge| {
+        bridge.attach(&pod(1, &one)).await.unwrap();
+        let mut published = pod(2, &other);
+        published.ports = vec![port(9090)];
+        bridge.attach(&published).await.unwrap();
+    });
+    on_this_node(&node, folder.path(), &ranges, async |node, bridge| {
+        let server = Server::start(&one, "10.80.0.2:0".parse().unwrap());
+        server.asked_from(node);
+        assert!(node.run("nft", "list ruleset").contains("9090"));
+        bridge.reclaim(BTreeSet::from([id(1)])).await.unwrap();
+        server.asked_from(node);
+        assert_eq!(node.run("nft", "list ruleset"), "");
+        assert!(!other.run("ip", "-o link").contains("eth0"));
+        // Round robin goes on where it was, and comes to what was taken back.
+        let next: Vec<_> = addresses_of(bridge, 3..7).await;
+        assert_eq!(next, ["10.80.0.4", "10.80.0.5", "10.80.0.6", "10.80.0.3"]);
+        bridge.tear_down().await.unwrap();
+        assert_eq!(names(&node.run("ip", "-o link")), ["lo"]);
+    });
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// The addresses that further pods get.
+async fn addresses_of(bridge: &Bridge, numbers: std::ops::Range<u32>) -> Vec<String> {
+    let mut found = Vec::new();
+    for number in numbers {
+        let namespace = Namespace::new();
+        let attached = bridge.attach(&pod(number, &namespace)).await.unwrap();
+        found.push(attached.addresses[0].to_string());
+    }
+    found
+}
+
+#[test]
+fn ports_of_the_host_lead_to_the_pod_from_everywhere() {
+    on_a_node(&["10.81.0.0/24"], async |node, bridge| {
+        let (one, other, outside) = (Namespace::new(), Namespace::new(), Namespace::new());
+        connect_outside(node, &outside);
+        let server = Server::start(&one, "0.0.0.0:0".parse().unwrap());
+        let mut published = pod(1, &one);
+        published.ports = vec![PortMapping { container_port: server.address.port(), ..port(8080) }];
+        bridge.attach(&published).await.unwrap();
+        bridge.attach(&pod(2, &other)).await.unwrap();
+        let ask = |from: &Namespace, to: &str| server.asked(from, to.parse().unwrap()).ip().to_string();
+        assert_eq!(ask(&outside, "192.0.2.1:8080"), "192.0.2.2", "the client's own address arrives");
+        assert_eq!(ask(node, "127.0.0.1:8080"), "10.81.0.1");
+        assert_eq!(ask(node, "192.0.2.1:8080"), "192.0.2.1");
+        assert_eq!(ask(&other, "192.0.2.1:8080"), "10.81.0.1");
+        assert_eq!(ask(&one, "10.81.0.1:8080"), "10.81.0.1", "a pod reaches itself");
+        // What was opened for the host's loopback is not open to pods.
+        let private = Server::start(node, "127.0.0.1:0".parse().unwrap());
+        assert!(is_kept_out(&one, private.address.port()));
+        let mut greedy = pod(3, &outside);
+        greedy.ports = vec![port(8080)];
+        assert!(matches!(bridge.attach(&greedy).await, Err(Error::PortTaken { port: 8080, .. })));
+    });
+}
+
+/// Whether a pod that sends packets for 127.0.0.1 to the node gets no answer.
+fn is_kept_out(pod: &Namespace, port: u16) -> bool {
+    pod.run("ip", "addr del 127.0.0.1/8 dev lo");
+    pod.run("ip", "route add 127.0.0.0/8 via 10.81.0.1 dev eth0 src 10.81.0.2");
+    pod.inside(|| {
+        std::fs::write("/proc/sys/net/ipv4/conf/eth0/route_localnet", "1").unwrap();
+        TcpStream::connect_timeout(&SocketAddr::from(([127, 0, 0, 1], port)), Duration::from_millis(300))
+            .is_err()
+    })
+}
+
+#[test]
+fn pods_appear_outside_with_the_nodes_address_where_that_is_wanted() {
+    let (node, outside, one) = (Namespace::new(), Namespace::new(), Namespace::new());
+    connect_outside(&node, &outside);
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path(), &["10.82.0.0/24"]);
+    config.masquerade_outside = vec!["10.82.0.0/16".parse().unwrap()];
+    node.inside(|| {
+        runtime().block_on(async {
+            let bridge = Bridge::open(config).await.unwrap();
+            bridge.attach(&pod(1, &one)).await.unwrap();
+            let server = Server::start(&outside, "192.0.2.2:0".parse().unwrap());
+            assert_eq!(server.asked_from(&one).ip().to_string(), "192.0.2.1");
+            bridge.tear_down().await.unwrap();
+            assert_eq!(node.run("nft", "list ruleset"), "");
+        });
+    });
+}
+
+#[test]
+fn a_bridge_waits_for_its_ranges_and_takes_new_ones() {
+    on_a_node(&[], async |node, bridge| {
+        let (one, other) = (Namespace::new(), Namespace::new());
+        assert_eq!(bridge.ready().unwrap_err().reason, "NetworkPluginNotReady");
+        assert!(matches!(bridge.attach(&pod(1, &one)).await, Err(Error::NotConfigured)));
+        bridge.set_ranges(vec!["10.83.0.0/24".parse().unwrap()]).await.unwrap();
+        bridge.ready().unwrap();
+        bridge.attach(&pod(1, &one)).await.unwrap();
+        bridge.set_ranges(vec!["10.84.0.0/24".parse().unwrap()]).await.unwrap();
+        bridge.attach(&pod(2, &other)).await.unwrap();
+        Server::start(&one, "10.83.0.2:0".parse().unwrap()).asked_from(&other);
+        bridge.detach(&pod(1, &one)).await.unwrap();
+        bridge.set_ranges(vec!["10.84.0.0/24".parse().unwrap()]).await.unwrap();
+        assert!(!node.run("ip", "-o addr").contains("10.83."), "nobody uses that gateway any more");
+    });
+}
+
+#[test]
+fn interfaces_have_the_mtu_of_the_default_route() {
+    let node = Namespace::new();
+    connect_outside(&node, &Namespace::new());
+    node.run("ip", "link set up0 mtu 1400");
+    node.run("ip", "route add default via 192.0.2.2");
+    let folder = tempfile::tempdir().unwrap();
+    on_this_node(&node, folder.path(), &["10.85.0.0/24"], async |node, bridge| {
+        let one = Namespace::new();
+        bridge.attach(&pod(1, &one)).await.unwrap();
+        assert!(node.run("ip", "-o link show cor0").contains("mtu 1400"));
+        assert!(one.run("ip", "-o link show eth0").contains("mtu 1400"));
+        assert!(node.run("bridge", "-d link").contains("hairpin on"));
+    });
+}
+
+/// A server in a namespace that tells whoever asks which address it sees.
+struct Server {
+    address: SocketAddr,
+    seen: mpsc::Receiver<SocketAddr>,
+}
+
+impl Server {
+    fn start(namespace: &Namespace, address: SocketAddr) -> Self {
+        let (tell, seen) = mpsc::channel();
+        let listener = namespace.inside(|| TcpListener::bind(address).unwrap());
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            while let Ok((mut stream, peer)) = listener.accept() {
+                if tell.send(peer).is_err() || stream.write_all(b"x").is_err() {
+                    return;
+                }
+            }
+        });
+        Self { address, seen }
+    }
+
+    fn asked_from(&self, client: &Namespace) -> SocketAddr {
+        self.asked(client, self.address)
+    }
+
+    fn asked(&self, client: &Namespace, at: SocketAddr) -> SocketAddr {
+        client.inside(|| {
+            let mut stream = TcpStream::connect_timeout(&at, Duration::from_secs(5)).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+            stream.read_exact(&mut [0]).unwrap();
+        });
+        self.seen.recv().unwrap()
+    }
+}
+
+/// A wire between the node (192.0.2.1) and somebody outside (192.0.2.2), who knows nothing of pods.
+fn connect_outside(node: &Namespace, outside: &Namespace) {
+    let target = outside.path();
+    node.run("ip", &format!("link add up0 type veth peer name eth1 netns {}", target.display()));
+    node.run("ip", "addr add 192.0.2.1/24 dev up0");
+    node.run("ip", "link set up0 up");
+    outside.run("ip", "addr add 192.0.2.2/24 dev eth1");
+    outside.run("ip", "link set eth1 up");
+}
+
+fn on_a_node(ranges: &[&str], deed: impl AsyncFnOnce(&Namespace, &Bridge) + Send) {
+    let folder = tempfile::tempdir().unwrap();
+    on_this_node(&Namespace::new(), folder.path(), ranges, deed);
+}
+
+fn on_this_node(
+    node: &Namespace,
+    state: &Path,
+    ranges: &[&str],
+    deed: impl AsyncFnOnce(&Namespace, &Bridge) + Send,
+) {
+    node.inside(|| {
+        runtime().block_on(async {
+            let bridge = Bridge::open(config(state, ranges)).await.unwrap();
+            deed(node, &bridge).await;
+        });
+    });
+}
+
+fn config(state: &Path, ranges: &[&str]) -> BridgeConfig {
+    BridgeConfig {
+        name: "cor0".to_owned(),
+        table: "cor0".to_owned(),
+        state: state.to_owned(),
+        ranges: ranges.iter().map(|range| range.parse().unwrap()).collect(),
+        mtu: None,
+        masquerade_outside: vec![],
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+fn id(number: u32) -> String {
+    format!("{number:08x}").repeat(8)
+}
+
+fn pod(number: u32, namespace: &Namespace) -> Pod {
+    Pod {
+        sandbox: id(number),
+        namespace: "default".to_owned(),
+        name: format!("pod-{number}"),
+        uid: String::new(),
+        netns: namespace.path(),
+        ports: vec![],
+        annotations: BTreeMap::new(),
+    }
+}
+
+fn port(host_port: u16) -> PortMapping {
+    PortMapping { protocol: Protocol::Tcp, container_port: 80, host_port, host_ip: None }
+}
+
+fn texts(addresses: &[IpAddr]) -> Vec<String> {
+    addresses.iter().map(IpAddr::to_string).collect()
+}
+
+/// The names of interfaces in what `ip -o link` prints.
+fn names(links: &str) -> Vec<String> {
+    links.lines().filter_map(|line| Some(line.split(": ").nth(1)?.split('@').next()?.to_owned())).collect()
+}
