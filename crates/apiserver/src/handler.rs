@@ -115,6 +115,7 @@ impl Server {
         check_produced(headers, info.verb)?;
         let scope = Scope::new(resource, if resource.namespaced { &target.namespace } else { "" }, caller);
         let rendering = rendering(headers, query)?;
+        self.registry.reach(Wanted::before(info.verb)).await?;
         let Some(part) = Part::named(&target.subresource).filter(|_| resource.storage.is_some()) else {
             let call = self.call(&scope, subresource, target, info.verb, headers, query, body).await?;
             let (scope, reply) = (call.scope, call.serve().await?);

@@ -36,6 +36,7 @@ pub mod request;
 pub mod run;
 pub mod serve;
 pub mod status;
+pub mod storage;
 
 pub use run::{Config, RunError, World, run};
 pub use status::ApiError;

@@ -29,6 +29,7 @@ use crate::openapi::OpenApi;
 use crate::registry::{NodePorts, Registry};
 use crate::serve::files::{FileError, FromFiles};
 use crate::serve::{self, CertificateFiles, Serving, TlsConfig, TlsError};
+use crate::storage::compaction;
 
 /// At shutdown, requests that have begun may take this long at most, however long they were promised.
 const DRAIN_WITHIN: Duration = Duration::from_secs(10);
@@ -48,6 +49,8 @@ pub struct Config {
     pub anonymous: bool,
     /// Whether others write to the store as well.
     pub shared_store: bool,
+    /// How long the store's past is kept, where nobody else sees to that: so long, and at most twice as long.
+    pub compaction: Option<Duration>,
     /// Whether containers may be privileged.
     pub allow_privileged: bool,
     /// How long a request may take that is not meant to last.
@@ -108,15 +111,12 @@ pub async fn run(
     });
     let house = assemble(config, address, registry, world, metrics)?;
     let hooks = &house.hooks;
-    // The caches have been filled above.
-    hooks.informers.done();
-    hooks.storage.done();
     tokio::select! {
         biased;
         () = serve::serve(listener, house.serving.clone()) => Ok(()),
-        lost = caches.follow(&*store, from) => Err(lost.into()),
-        () = flow::run(&house.flow, &house.loopback, &hooks.flow) => Ok(()),
-        () = bootstrap::run(&house.loopback, &house.facts, &hooks.bootstrap) => Ok(()),
+        never = caches.run(&*store, from) => match never {},
+        () = begin(&house, &caches, &*store) => Ok(()),
+        () = forget(&*store, config.compaction) => Ok(()),
         () = announce(hooks, ready) => Ok(()),
         () = end(&house.lifecycle, stop, config.shutdown_delay) => Ok(()),
     }
@@ -175,6 +175,26 @@ fn assemble(
     });
     let facts = bootstrap::Facts { advertised: config.advertised.clone(), client_authorities: authorities };
     Ok(House { serving, flow, loopback: Loopback::new(registry), facts, hooks, lifecycle })
+}
+
+/// What the server does for itself, once it knows what there is. Never returns.
+async fn begin(house: &House, caches: &Caches, store: &dyn Store) {
+    caches.complete(store).await;
+    let hooks = &house.hooks;
+    hooks.informers.done();
+    hooks.storage.done();
+    tokio::join!(
+        flow::run(&house.flow, &house.loopback, &hooks.flow),
+        bootstrap::run(&house.loopback, &house.facts, &hooks.bootstrap),
+    );
+}
+
+/// Forgets the store's past, if that is this server's to do. Never returns.
+async fn forget(store: &dyn Store, every: Option<Duration>) {
+    match every {
+        Some(every) => compaction::run(store, every).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Says once that the server is ready, and never returns.

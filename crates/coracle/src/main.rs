@@ -10,6 +10,7 @@ mod host;
 mod kube_apiserver;
 mod process;
 mod server;
+mod storage;
 mod store;
 mod world;
 

@@ -64,6 +64,9 @@ impl Entry {
         let bad = |reason: String| BadEntry { key: key.to_string(), reason };
         let object = any::decode(bytes, hub.of.page).map_err(|error| bad(error.to_string()))?;
         let value = hub.take_in(object.value).map_err(|error| bad(error.to_string()))?;
+        if value.meta().uid().is_empty() {
+            return Err(bad("it has no uid".to_string()));
+        }
         let encoded = Entry::encode(&value, hub.of);
         let bytes = if encoded == *bytes { bytes.clone() } else { encoded };
         Ok(Entry::of(key, &value, bytes, revision, hub.resource))

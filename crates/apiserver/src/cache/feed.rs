@@ -1,7 +1,8 @@
 //! From the store into the caches: one watch over everything, applied in order.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::convert::Infallible;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,6 +25,9 @@ const ROOT: &str = "/registry/";
 /// How long the feed waits before it tries a failed store again.
 const RETRY: Duration = Duration::from_millis(200);
 
+/// How often the store is asked how far its watch is, while somebody waits for it.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+
 /// How often the feed forgets what has left the store's window.
 const FORGET_EVERY: usize = 1000;
 
@@ -34,6 +38,8 @@ const TELL_EVERY: Duration = Duration::from_millis(4);
 pub struct Caches {
     by_prefix: BTreeMap<Text, Arc<Cache>>,
     applied: watch::Sender<Revision>,
+    /// Where the store stood when the caches were filled: before they are there, they show the past.
+    complete_at: OnceLock<Revision>,
     promises: Promises,
 }
 
@@ -53,7 +59,8 @@ impl Caches {
                 by_prefix.insert(storage.prefix.clone(), Arc::new(Cache::new(Hub::of(resource))));
             }
         }
-        Caches { by_prefix, applied: watch::Sender::new(Revision::ZERO), promises: Promises::default() }
+        let applied = watch::Sender::new(Revision::ZERO);
+        Caches { by_prefix, applied, complete_at: OnceLock::new(), promises: Promises::default() }
     }
 
     pub fn get(&self, prefix: &str) -> Option<&Arc<Cache>> {
@@ -75,10 +82,30 @@ impl Caches {
         *self.applied.borrow()
     }
 
+    /// As [`Caches::reached`], where the newest change may be none of ours: the store is asked how far its watch is.
+    pub async fn caught_up(&self, store: &dyn Store, revision: Revision) {
+        while self.applied() < revision {
+            if let Err(error) = store.progress().await {
+                warn!(%error, "the store does not tell how far its watch is, asking again");
+            }
+            if tokio::time::timeout(ASK_EVERY, self.reached(revision)).await.is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Resolves when the caches are as new as the store was when they began to be filled.
+    pub async fn complete(&self, store: &dyn Store) {
+        if let Some(revision) = self.complete_at.get() {
+            self.caught_up(store, *revision).await;
+        }
+    }
+
     /// Fills the caches: everything at the oldest revision the store keeps, then every change since, so that watchers
     /// resume across a restart. Returns what is to be followed.
     pub async fn fill(&self, store: &dyn Store) -> Result<Revision, FeedError> {
         let status = store.status().await?;
+        self.complete_at.get_or_init(|| status.revision);
         let from = status.compacted.max(Revision::FIRST).min(status.revision.max(Revision::FIRST));
         let everything = || RangeRequest::new(KeyRange::prefix(ROOT.as_bytes().to_vec()));
         let (at, kvs) = match store.range(everything().at(from)).await {
@@ -114,15 +141,32 @@ impl Caches {
         Promise { promises: &self.promises, key, entry }
     }
 
-    /// Follows the store for ever; ends only with an error that fill must mend (history lost).
-    pub async fn follow(&self, store: &dyn Store, mut at: Revision) -> FeedError {
+    /// Follows the store for ever.
+    pub async fn run(&self, store: &dyn Store, mut from: Revision) -> Infallible {
+        loop {
+            let lost = self.follow(store, from).await;
+            warn!(%lost, "what happened meanwhile is no longer kept: the caches are filled anew");
+            from = loop {
+                match self.fill(store).await {
+                    Ok(at) => break at,
+                    Err(error) => {
+                        warn!(%error, "the caches cannot be filled, trying again");
+                        tokio::time::sleep(RETRY).await;
+                    }
+                }
+            };
+        }
+    }
+
+    /// Follows the store until what comes next is lost.
+    async fn follow(&self, store: &dyn Store, mut at: Revision) -> StoreError {
         let mut since_forgetting = 0;
         let mut bells = Bells::default();
         loop {
             let request = WatchRequest::new(KeyRange::prefix(ROOT.as_bytes().to_vec())).from(at.next());
             let mut changes = match store.watch(request).await {
                 Ok(changes) => changes,
-                Err(lost @ StoreError::Compacted { .. }) => return FeedError::Store(lost),
+                Err(lost @ StoreError::Compacted { .. }) => return lost,
                 Err(error) => {
                     warn!(%error, "the store cannot be watched, trying again");
                     tokio::time::sleep(RETRY).await;
@@ -150,7 +194,7 @@ impl Caches {
                         at = at.max(revision);
                         self.applied.send_replace(at);
                     }
-                    Err(lost @ StoreError::Compacted { .. }) => return FeedError::Store(lost),
+                    Err(lost @ StoreError::Compacted { .. }) => return lost,
                     Err(error) => {
                         warn!(%error, "the watch of the store ended, taking it up again");
                         break;

@@ -96,9 +96,15 @@ impl Cursor {
                 None => return Ok(None),
             }
         }
-        let Some(event) = self.segment.events[self.at].get() else { return Ok(None) };
-        self.at += 1;
-        Ok(Some(event.clone()))
+        match self.segment.events[self.at].get() {
+            Some(event) => {
+                self.at += 1;
+                Ok(Some(event.clone()))
+            }
+            // A segment that is cut before it is full is never filled.
+            None if self.segment.cut.load(Ordering::Acquire) => Err(Overtaken),
+            None => Ok(None),
+        }
     }
 }
 
@@ -133,6 +139,11 @@ impl Tail {
 
     pub(super) fn cursor(&self) -> Cursor {
         self.end.clone()
+    }
+
+    /// Nothing follows: every reader finds that it has been overtaken once it has read what there is.
+    pub(super) fn end(&self) {
+        self.end.segment.cut();
     }
 }
 
@@ -183,6 +194,11 @@ impl History {
 
     pub(super) fn end(&self) -> Cursor {
         self.tail.cursor()
+    }
+
+    /// Nothing follows; see [`Tail::end`].
+    pub(super) fn close(&self) {
+        self.tail.end();
     }
 
     pub(super) fn oldest_kept(&self) -> Revision {
@@ -267,6 +283,15 @@ mod tests {
     fn a_window_has_a_bound() {
         let history = history(1..=MAX_EVENTS as u64 + 10);
         assert_eq!(history.oldest_kept(), Revision::new(10));
+    }
+
+    #[test]
+    fn where_the_chain_ends_readers_have_to_start_anew() {
+        let history = history(1..=70);
+        let cursor = history.after(Revision::new(60)).expect("kept");
+        assert_eq!(rest(cursor.clone()), Ok((61..=70).collect()));
+        history.close();
+        assert_eq!(rest(cursor), Err(Overtaken));
     }
 
     #[test]

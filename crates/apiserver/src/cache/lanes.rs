@@ -110,6 +110,16 @@ impl Lanes {
         Some(lane)
     }
 
+    /// Ends every lane: its watchers have to start anew. Whoever joins later gets another.
+    pub(super) fn close(&mut self) {
+        let maps = [&mut self.namespaces, &mut self.objects, &mut self.nodes];
+        let lanes = maps.into_iter().flat_map(|map| map.drain()).filter_map(|(_, lane)| lane.upgrade());
+        for lane in lanes {
+            lane.tail.lock().unwrap_or_else(PoisonError::into_inner).end();
+            lane.bell.ring();
+        }
+    }
+
     /// Appends an event to the lanes that it belongs to and hands each bell that is to be rung to `arm`.
     pub(super) fn append(
         &mut self,

@@ -176,10 +176,14 @@ impl Cache {
         self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Begins anew. Whoever still watches what was before has missed something, and is cut off.
     fn load(&self, entries: OrdMap<Text, Arc<Entry>>, revision: Revision) {
         let mut past = self.past();
-        past.history = History::new(revision);
+        let before = std::mem::replace(&mut past.history, History::new(revision));
         self.snapshot.store(Arc::new(Snapshot { revision, entries }));
+        before.close();
+        past.lanes.close();
+        self.bell.ring();
     }
 
     /// Applies changes of one batch, in order, and hands out each bell that is to be rung. Readers see all or none.

@@ -47,6 +47,14 @@ impl Wanted {
         }
     }
 
+    /// What a verb needs to begin with: writes are judged by what there is now, whoever wrote it; reads say themselves.
+    pub fn before(verb: &str) -> Wanted {
+        match verb {
+            "get" | "list" | "watch" => Wanted::Any,
+            _ => Wanted::Newest,
+        }
+    }
+
     fn list(options: &ListOptions) -> Wanted {
         match (Wanted::version(options.version_given, options.version.0), options.version_match) {
             (Wanted::NotOlderThan(revision), Some(VersionMatch::Exact)) => Wanted::Exactly(revision),
@@ -117,30 +125,26 @@ impl Registry {
         Ok(List { revision, entries, continue_token, remaining })
     }
 
-    /// Waits until the caches are as new as wanted.
-    pub(super) async fn reach(&self, wanted: Wanted) -> Result<(), ApiError> {
+    /// Waits until the caches are as new as wanted, and in any case have what there was when this server began.
+    pub async fn reach(&self, wanted: Wanted) -> Result<(), ApiError> {
+        self.caches.complete(&*self.store).await;
         let revision = match wanted {
             Wanted::Any => return Ok(()),
             // Nobody else writes: what was acknowledged has been applied.
             Wanted::Newest if !self.shared_store => return Ok(()),
             Wanted::Newest => {
-                let newest = self
-                    .store
-                    .current_revision()
-                    .await
-                    .map_err(|error| super::update::store_error(&error))?;
-                if self.caches.applied() < newest {
-                    self.store.progress().await.map_err(|error| super::update::store_error(&error))?;
-                }
-                newest
+                let newest = self.store.current_revision().await;
+                newest.map_err(|error| super::update::store_error(&error))?
             }
             Wanted::NotOlderThan(revision) | Wanted::Exactly(revision) => revision,
         };
         if self.caches.applied() >= revision {
             return Ok(());
         }
-        let reached = tokio::time::timeout(WAIT_FOR_VERSION, self.caches.reached(revision)).await;
-        reached.map_err(|_| ApiError::version_too_large(revision.get(), self.caches.applied().get()))
+        let caught_up = self.caches.caught_up(&*self.store, revision);
+        tokio::time::timeout(WAIT_FOR_VERSION, caught_up)
+            .await
+            .map_err(|_| ApiError::version_too_large(revision.get(), self.caches.applied().get()))
     }
 
     async fn snapshot(

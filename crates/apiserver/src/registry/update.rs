@@ -186,7 +186,7 @@ impl Registry {
                 Ok(Some(Arc::new(entry.at(revision))))
             }
             Err(SwapError::Conflict { at, .. }) => {
-                self.caches.reached(at).await;
+                self.caches.caught_up(&*self.store, at).await;
                 Ok(None)
             }
             Err(SwapError::Store(error)) => Err(store_error(&error)),
@@ -210,7 +210,10 @@ impl Registry {
                 }
                 Ok(Arc::new(current.at(revision)))
             }
-            Err(SwapError::Conflict { .. }) => Err(ApiError::conflict(scope.resource, name, MODIFIED)),
+            Err(SwapError::Conflict { at, .. }) => {
+                self.caches.caught_up(&*self.store, at).await;
+                Err(ApiError::conflict(scope.resource, name, MODIFIED))
+            }
             Err(SwapError::Store(error)) => Err(store_error(&error)),
         }
     }

@@ -1,22 +1,23 @@
 //! From flags to a configuration: what follows from them is filled in, and everything that is wrong is told at once.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 
 use coracle_apiserver::Config;
 use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::serve::CertificateFiles;
+use coracle_apiserver::storage::Media;
 use ipnet::IpNet;
 
-use super::options::Options;
+use super::options::{Options, PROTOBUF};
 use crate::certificates::{self, CertificateError};
 use crate::flags::Mistakes;
 use crate::host;
+use crate::storage::{EtcdSettings, Storage};
 
 /// Options that hold together.
 pub(super) struct Settings {
     pub(super) listen: SocketAddr,
-    pub(super) data_dir: PathBuf,
+    pub(super) storage: Storage,
     pub(super) config: Config,
     /// Where there is no certificate yet, one is made for these names.
     pub(super) own_certificate: Option<OwnCertificate>,
@@ -56,10 +57,7 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
     let node_port = node_port(options, &mut mistakes);
     let own_certificate = own_certificate(options, bind, advertise, &service_cidrs, &mut mistakes);
     modes(options, &mut mistakes);
-    let data_dir = options.data_dir.clone().unwrap_or_else(|| {
-        mistakes.push("--data-dir must be specified".to_string());
-        PathBuf::new()
-    });
+    let storage = storage(options, &mut mistakes);
     if options.request_timeout.is_zero() {
         mistakes.push("--request-timeout can not be negative value".to_string());
     }
@@ -78,7 +76,6 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
     };
     Ok(Settings {
         listen: SocketAddr::new(bind, port),
-        data_dir,
         config: Config {
             certificate,
             tls13_only,
@@ -87,7 +84,8 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
             client_authorities: options.client_ca_file.clone(),
             // Where everything is allowed nobody is let in without saying who: upstream's rule.
             anonymous: options.anonymous_auth && !allows_everything(options),
-            shared_store: false,
+            shared_store: storage.is_shared(),
+            compaction: storage.compaction(),
             allow_privileged: options.allow_privileged,
             request_timeout: options.request_timeout,
             min_request_timeout: std::time::Duration::from_secs(min_request_timeout),
@@ -95,6 +93,49 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
             advertised: Advertised { address: advertise, port, service_cidrs, node_port },
         },
         own_certificate,
+        storage,
+    })
+}
+
+fn storage(options: &Options, mistakes: &mut Vec<String>) -> Storage {
+    if !matches!(options.storage_backend.as_str(), "" | "etcd3") {
+        mistakes.push(format!(
+            "--storage-backend invalid, allowed values: etcd3. If not specified, it will default to 'etcd3': {:?}",
+            options.storage_backend
+        ));
+    }
+    let media = match options.storage_media_type.as_str() {
+        PROTOBUF => Media::Protobuf,
+        "application/json" => Media::Json,
+        other => {
+            mistakes.push(format!(
+                "--storage-media-type {other:?} invalid, allowed values: application/json, {PROTOBUF}"
+            ));
+            Media::Json
+        }
+    };
+    let identity = match (&options.etcd_certfile, &options.etcd_keyfile) {
+        (Some(certificate), Some(key)) => Some((certificate.clone(), key.clone())),
+        (None, None) => None,
+        _ => {
+            mistakes.push("--etcd-certfile and --etcd-keyfile must be specified together".to_string());
+            None
+        }
+    };
+    match (&options.data_dir, options.etcd_servers.is_empty()) {
+        (Some(_), false) => mistakes.push("--data-dir and --etcd-servers exclude each other".to_string()),
+        (None, true) => mistakes
+            .push("--etcd-servers must be specified, or --data-dir for the embedded store".to_string()),
+        (Some(folder), true) => return Storage::Embedded(folder.clone()),
+        (None, false) => {}
+    }
+    Storage::Etcd(EtcdSettings {
+        servers: options.etcd_servers.clone(),
+        authority: options.etcd_cafile.clone(),
+        identity,
+        prefix: options.etcd_prefix.clone(),
+        media,
+        compaction: Some(options.etcd_compaction_interval).filter(|interval| !interval.is_zero()),
     })
 }
 

@@ -70,14 +70,75 @@ const GENERIC: &[Flag<Options>] = &[
     ),
 ];
 
-const STORAGE: &[Flag<Options>] = &[value(
-    "storage",
-    "data-dir",
-    "DIR",
-    "",
-    "Keep everything in the embedded store in this folder (Coracle's own)",
-    |options, given| file(&mut options.data_dir, given),
-)];
+const STORAGE: &[Flag<Options>] = &[
+    value(
+        "storage",
+        "data-dir",
+        "DIR",
+        "",
+        "Keep everything in the embedded store in this folder (Coracle's own)",
+        |options, given| file(&mut options.data_dir, given),
+    ),
+    value(
+        "storage",
+        "etcd-servers",
+        "URLS",
+        "",
+        "Keep everything in this etcd instead: the client URLs of its members, separated by commas",
+        |options, given| list(&mut options.etcd_servers, given),
+    ),
+    value(
+        "storage",
+        "etcd-cafile",
+        "FILE",
+        "",
+        "Who signed the certificates of the etcd. Needed where its URLs are https",
+        |options, given| file(&mut options.etcd_cafile, given),
+    ),
+    value(
+        "storage",
+        "etcd-certfile",
+        "FILE",
+        "",
+        "The certificate that the etcd knows this server by",
+        |options, given| file(&mut options.etcd_certfile, given),
+    ),
+    value("storage", "etcd-keyfile", "FILE", "", "The key of --etcd-certfile", |options, given| {
+        file(&mut options.etcd_keyfile, given)
+    }),
+    value(
+        "storage",
+        "etcd-prefix",
+        "PREFIX",
+        "/registry",
+        "What keys in the etcd begin with",
+        |options, given| text(&mut options.etcd_prefix, given),
+    ),
+    value(
+        "storage",
+        "etcd-compaction-interval",
+        "DURATION",
+        "5m0s",
+        "How often the past of the etcd is forgotten, in turns with its other servers. 0: never by this server",
+        |options, given| duration(&mut options.etcd_compaction_interval, given),
+    ),
+    value(
+        "storage",
+        "storage-backend",
+        "NAME",
+        "",
+        "etcd3, or nothing, which means the same",
+        |options, given| text(&mut options.storage_backend, given),
+    ),
+    value(
+        "storage",
+        "storage-media-type",
+        "TYPE",
+        "application/vnd.kubernetes.protobuf",
+        "How objects are kept in the etcd; both forms are understood. Some kinds are always kept as JSON",
+        |options, given| text(&mut options.storage_media_type, given),
+    ),
+];
 
 const SERVING: &[Flag<Options>] = &[
     value(

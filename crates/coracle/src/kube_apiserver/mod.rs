@@ -1,4 +1,4 @@
-//! `coracle kube-apiserver`: the API server alone, with upstream's flags, on the embedded store.
+//! `coracle kube-apiserver`: the API server alone, with upstream's flags, on the embedded store or an etcd.
 
 mod complete;
 mod flags;
@@ -14,6 +14,7 @@ use coracle_apiserver::{RunError, serve};
 use crate::certificates::CertificateError;
 use crate::flags::{self as command_line, Asked, Mistakes};
 use crate::process::{self, ProcessError};
+use crate::storage::StorageError;
 use crate::world::WORLD;
 use complete::complete;
 use options::Options;
@@ -32,6 +33,8 @@ pub(crate) enum ServerError {
     CommandLine(#[from] Mistakes),
     #[error(transparent)]
     Process(#[from] ProcessError),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
     #[error(transparent)]
     Certificate(#[from] CertificateError),
     #[error("{address}: cannot be listened on: {error}")]
@@ -59,14 +62,14 @@ async fn serve(options: &Options) -> Result<(), ServerError> {
     if let Some(own) = &settings.own_certificate {
         own.ensure()?;
     }
-    let store = process::open_store(&settings.data_dir)?;
+    let opened = settings.storage.open()?;
     let address = settings.listen;
     let listener = serve::bind(address).await.map_err(|error| ServerError::Bind { address, error })?;
     let ready = || process::announce(&format!("kube-apiserver is ready at https://{address}\n"));
     let result = process::until_signalled(|stop| {
-        coracle_apiserver::run(&settings.config, listener, store.clone(), WORLD, stop, ready)
+        coracle_apiserver::run(&settings.config, listener, opened.store.clone(), WORLD, stop, ready)
     })
     .await;
-    store.close();
+    opened.close();
     Ok(result??)
 }

@@ -4,6 +4,9 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// How upstream keeps what has such a form.
+pub(super) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
 /// The flags as they were given.
 pub(super) struct Options {
     pub(super) bind_address: Option<IpAddr>,
@@ -25,6 +28,14 @@ pub(super) struct Options {
     pub(super) kubernetes_service_node_port: i64,
     pub(super) allow_privileged: bool,
     pub(super) data_dir: Option<PathBuf>,
+    pub(super) etcd_servers: Vec<String>,
+    pub(super) etcd_cafile: Option<PathBuf>,
+    pub(super) etcd_certfile: Option<PathBuf>,
+    pub(super) etcd_keyfile: Option<PathBuf>,
+    pub(super) etcd_prefix: String,
+    pub(super) etcd_compaction_interval: Duration,
+    pub(super) storage_backend: String,
+    pub(super) storage_media_type: String,
     pub(super) verbosity: i64,
 }
 
@@ -50,6 +61,14 @@ impl Default for Options {
             kubernetes_service_node_port: 0,
             allow_privileged: false,
             data_dir: None,
+            etcd_servers: Vec::new(),
+            etcd_cafile: None,
+            etcd_certfile: None,
+            etcd_keyfile: None,
+            etcd_prefix: "/registry".to_string(),
+            etcd_compaction_interval: Duration::from_secs(300),
+            storage_backend: String::new(),
+            storage_media_type: PROTOBUF.to_string(),
             verbosity: 0,
         }
     }

@@ -1,4 +1,4 @@
-//! `coracle server`: a cluster in one process. Today that is its API server, on the embedded store.
+//! `coracle server`: a cluster in one process. Today that is its API server, on the embedded store or an etcd.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -8,6 +8,7 @@ use std::time::Duration;
 use base64::Engine;
 use clap::Args;
 use coracle_apiserver::bootstrap::Advertised;
+use coracle_apiserver::storage::Media;
 use coracle_apiserver::{Config, RunError, serve};
 use coracle_store::face::{Face, FaceConfig, FaceError, FaceTls, Listen};
 use ipnet::IpNet;
@@ -15,6 +16,7 @@ use ipnet::IpNet;
 use crate::certificates::{self, CertificateError, Certificates, Pair};
 use crate::host;
 use crate::process::{self, ProcessError};
+use crate::storage::{EtcdSettings, Storage, StorageError};
 use crate::world::WORLD;
 
 /// Runs a cluster: today its API server, which keeps objects and tells of their changes.
@@ -38,6 +40,48 @@ pub(crate) struct Server {
     /// (DIR/pki: ca.crt, and admin.crt with admin.key for the client)
     #[arg(long, value_name = "ADDRESS", value_parser = etcd_address)]
     etcd_listen: Option<Listen>,
+    #[command(flatten)]
+    etcd: EtcdFlags,
+}
+
+/// Where objects are kept, unless in the folder.
+#[derive(Args)]
+struct EtcdFlags {
+    /// Keep objects in this etcd instead of the folder: the client URLs of its members, separated by commas
+    #[arg(long, value_name = "URLS", value_delimiter = ',', conflicts_with = "etcd_listen")]
+    etcd_servers: Vec<String>,
+    /// Who signed the certificates of the etcd
+    #[arg(long, value_name = "FILE", requires = "etcd_servers")]
+    etcd_cafile: Option<PathBuf>,
+    /// The certificate that the etcd knows this server by
+    #[arg(long, value_name = "FILE", requires = "etcd_keyfile")]
+    etcd_certfile: Option<PathBuf>,
+    /// The key of --etcd-certfile
+    #[arg(long, value_name = "FILE", requires = "etcd_certfile")]
+    etcd_keyfile: Option<PathBuf>,
+    /// What keys in the etcd begin with
+    #[arg(long, value_name = "PREFIX", default_value = "/registry")]
+    etcd_prefix: String,
+    /// How often the past of the etcd is forgotten; 0: never by this server
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    etcd_compaction_interval: u64,
+}
+
+impl EtcdFlags {
+    fn storage(&self, data_dir: &Path) -> Storage {
+        if self.etcd_servers.is_empty() {
+            return Storage::Embedded(data_dir.to_path_buf());
+        }
+        Storage::Etcd(EtcdSettings {
+            servers: self.etcd_servers.clone(),
+            authority: self.etcd_cafile.clone(),
+            identity: self.etcd_certfile.clone().zip(self.etcd_keyfile.clone()),
+            prefix: self.etcd_prefix.clone(),
+            media: Media::Protobuf,
+            compaction: Some(Duration::from_secs(self.etcd_compaction_interval))
+                .filter(|every| !every.is_zero()),
+        })
+    }
 }
 
 /// Addresses of Services.
@@ -58,6 +102,8 @@ pub(crate) enum ServerError {
     #[error(transparent)]
     Process(#[from] ProcessError),
     #[error(transparent)]
+    Storage(#[from] StorageError),
+    #[error(transparent)]
     Certificate(#[from] CertificateError),
     #[error("{address}: cannot be listened on: {error}")]
     Bind { address: SocketAddr, error: io::Error },
@@ -75,7 +121,8 @@ pub(crate) fn run(command: &Server) -> Result<(), ServerError> {
 async fn serve(command: &Server) -> Result<(), ServerError> {
     debug_assert!(command.no_node, "the command line demands it");
     let folder = &command.data_dir;
-    let store = process::open_store(folder)?;
+    let storage = command.etcd.storage(folder);
+    let opened = storage.open()?;
     let asked = SocketAddr::new(command.bind_address, command.https_port);
     let listener = serve::bind(asked).await.map_err(|error| ServerError::Bind { address: asked, error })?;
     let address = listener.local_addr().map_err(|error| ServerError::Bind { address: asked, error })?;
@@ -91,9 +138,11 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     let kubeconfig = folder.join("admin.kubeconfig");
     certificates::write_private(&kubeconfig, &kubeconfig_text(address, &authority, &administrator))?;
 
-    let face = match &command.etcd_listen {
-        None => None,
-        Some(listen) => Some(Face::show(store.clone(), face_config(listen, &server, &authority))?),
+    let face = match (&command.etcd_listen, &opened.embedded) {
+        (Some(listen), Some(store)) => {
+            Some(Face::show(store.clone(), face_config(listen, &server, &authority))?)
+        }
+        _ => None,
     };
     let config = Config {
         certificate: pki.files("apiserver"),
@@ -103,7 +152,8 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
         client_authorities: Some(pki.files("ca").certificate),
         // Whoever is let in may do everything.
         anonymous: false,
-        shared_store: false,
+        shared_store: storage.is_shared(),
+        compaction: storage.compaction(),
         allow_privileged: true,
         request_timeout: Duration::from_secs(60),
         min_request_timeout: Duration::from_secs(1800),
@@ -117,13 +167,13 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     };
     let ready = || process::announce(&readiness(address, &kubeconfig, face.as_ref()));
     let result = process::until_signalled(|stop| {
-        coracle_apiserver::run(&config, listener, store.clone(), WORLD, stop, ready)
+        coracle_apiserver::run(&config, listener, opened.store.clone(), WORLD, stop, ready)
     })
     .await;
     if let Some(face) = face {
         face.stop().await;
     }
-    store.close();
+    opened.close();
     Ok(result??)
 }
 

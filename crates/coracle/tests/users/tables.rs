@@ -1,15 +1,11 @@
 //! What stock kubectl prints: tables of every resource, once and as things happen.
 
-#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
-
-mod cluster;
-
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use cluster::Server;
+use crate::cluster::Server;
 
-const OBJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tables/objects.yaml");
+const OBJECTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/users/objects.yaml");
 
 /// The cells of a line, with one space for all that stands between them, and `AGE` for what changes by the second.
 fn cells(line: &str) -> String {

@@ -1,12 +1,8 @@
 //! What stock kubectl makes of the OpenAPI documents: it explains, validates and patches by them.
 
-#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
-
-mod cluster;
-
 use std::fs;
 
-use cluster::Server;
+use crate::cluster::Server;
 
 #[test]
 fn fields_are_explained() {

@@ -1,24 +1,18 @@
 //! `coracle server --no-node`, driven by stock kubectl as a user would.
 
-#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
-
-mod cluster;
-
 use std::process::{Command, Stdio};
 
-use cluster::{Server, kubectl};
+use crate::cluster::{House, Server, kubectl, on_every_engine};
 
-/// Asks it to end, as an init system would.
-fn stop(mut server: Server) {
-    let pid = server.child.id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-    assert!(server.child.wait().unwrap().success());
+on_every_engine! {
+    objects_are_created_changed_found_and_deleted,
+    everything_is_there_again_after_a_restart_and_watchers_go_on,
+    lists_come_in_pages_of_one_moment,
+    fields_have_owners_and_applying_respects_them,
 }
 
-#[test]
-fn objects_are_created_changed_found_and_deleted() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(folder.path());
+fn objects_are_created_changed_found_and_deleted(house: &House) {
+    let server = house.start();
     assert_eq!(
         server.kubectl(&["get", "namespaces", "-o", "name"]),
         "namespace/default\nnamespace/kube-node-lease\nnamespace/kube-public\nnamespace/kube-system\n"
@@ -48,17 +42,15 @@ fn objects_are_created_changed_found_and_deleted() {
     assert!(error.contains("configmaps \"a\" not found"), "{error}");
 }
 
-#[test]
-fn everything_is_there_again_after_a_restart_and_watchers_go_on() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(folder.path());
+fn everything_is_there_again_after_a_restart_and_watchers_go_on(house: &House) {
+    let server = house.start();
     server.kubectl(&["create", "configmap", "before"]);
     let version =
         server.kubectl(&["get", "configmap", "before", "-o", "jsonpath={.metadata.resourceVersion}"]);
     server.kubectl(&["create", "configmap", "between"]);
-    stop(server);
+    server.stop();
 
-    let server = Server::start(folder.path());
+    let server = house.start();
     assert_eq!(server.kubectl(&["get", "configmap", "-o", "name"]), "configmap/before\nconfigmap/between\n");
     // A watch from a version of the time before: the change in between is told, and nothing else.
     let path =
@@ -69,10 +61,8 @@ fn everything_is_there_again_after_a_restart_and_watchers_go_on() {
     assert!(events.contains(r#""name":"between""#), "{events}");
 }
 
-#[test]
-fn lists_come_in_pages_of_one_moment() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(folder.path());
+fn lists_come_in_pages_of_one_moment(house: &House) {
+    let server = house.start();
     for name in ["a", "b", "c"] {
         server.kubectl(&["create", "configmap", name]);
     }
@@ -105,11 +95,9 @@ fn without_a_certificate_nobody_is_let_in() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("Unauthorized"), "{output:?}");
 }
 
-#[test]
-fn fields_have_owners_and_applying_respects_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(folder.path());
-    let manifest = folder.path().join("map.yaml");
+fn fields_have_owners_and_applying_respects_them(house: &House) {
+    let server = house.start();
+    let manifest = house.path().join("map.yaml");
     std::fs::write(&manifest, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: v, l: w}\n")
         .unwrap();
     let manifest = manifest.to_str().unwrap();

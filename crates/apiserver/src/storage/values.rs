@@ -1,0 +1,86 @@
+//! Values: the object as upstream keeps it.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use coracle_api::Text;
+use coracle_api::codec::{json, protobuf};
+use coracle_store::PutValue;
+use tracing::warn;
+
+use crate::hub::Hub;
+
+/// `--storage-media-type`: in which form objects are kept that have both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Media {
+    Json,
+    Protobuf,
+}
+
+pub(super) struct Values {
+    /// By prefix below `/registry/`: resources that are kept as protobuf.
+    protobuf: BTreeMap<Text, Hub>,
+}
+
+impl Values {
+    pub(super) fn new(media: Media) -> Values {
+        let kept = crate::registry::served().filter_map(|resource| {
+            let storage = resource.storage.as_ref()?;
+            (media == Media::Protobuf && !storage.json).then(|| (storage.prefix.clone(), Hub::of(resource)))
+        });
+        Values { protobuf: kept.collect() }
+    }
+
+    pub(super) fn stored(&self, key: &Bytes, value: PutValue) -> PutValue {
+        match value {
+            PutValue::Set(bytes) => PutValue::Set(self.encoded(key, bytes)),
+            PutValue::Keep => PutValue::Keep,
+        }
+    }
+
+    fn encoded(&self, key: &[u8], bytes: Bytes) -> Bytes {
+        // What is no object (allocations, leases of servers) has a form of its own.
+        let Some(hub) = self.place(key) else { return bytes };
+        let tree = match json::decode(&bytes, Some(hub.of.node())) {
+            Ok(decoded) => decoded.value,
+            Err(error) => {
+                warn!(%error, "what is to be kept is no JSON, and is kept as it is");
+                return bytes;
+            }
+        };
+        match protobuf::encode(&tree, hub.of) {
+            Ok(encoded) => encoded.into(),
+            Err(error) => {
+                warn!(%error, "what is to be kept has no protobuf form, and is kept as JSON");
+                bytes
+            }
+        }
+    }
+
+    fn place(&self, key: &[u8]) -> Option<&Hub> {
+        let path = std::str::from_utf8(key).ok()?.strip_prefix("/registry/")?;
+        // Prefixes have one or two parts: `pods`, `services/specs`.
+        let ends = path.match_indices('/').map(|(at, _)| at).take(2).collect::<Vec<_>>();
+        ends.into_iter().rev().find_map(|end| self.protobuf.get(&path[..end]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(media: Media, key: &'static str, starts_with: &[u8]) {
+        let object = br#"{"kind":"X","apiVersion":"v1","metadata":{"name":"a","uid":"u"}}"#;
+        let stored = Values::new(media).encoded(key.as_bytes(), Bytes::from_static(object));
+        assert!(stored.starts_with(starts_with), "{key}: {stored:?}");
+    }
+
+    #[test]
+    fn objects_are_kept_as_upstream_keeps_them() {
+        check(Media::Protobuf, "/registry/configmaps/default/a", b"k8s\0");
+        check(Media::Protobuf, "/registry/services/specs/default/a", b"k8s\0");
+        check(Media::Protobuf, "/registry/apiregistration.k8s.io/apiservices/a", b"{");
+        check(Media::Protobuf, "/registry/masterleases/10.0.0.1", b"{");
+        check(Media::Json, "/registry/configmaps/default/a", b"{");
+    }
+}

@@ -1,0 +1,11 @@
+//! `coracle server --no-node` as its users see it: people with kubectl, programs with client libraries.
+//!
+//! Needs what `scripts/test-prereqs.sh` installs.
+
+#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+
+mod cluster;
+mod openapi;
+mod server;
+mod shared_etcd;
+mod tables;
