@@ -25,6 +25,7 @@ pub mod handler;
 pub mod health;
 pub mod hooks;
 pub mod hub;
+mod in_process;
 pub mod lifecycle;
 pub mod loopback;
 pub mod metrics;
@@ -38,7 +39,9 @@ pub mod serve;
 pub mod status;
 pub mod storage;
 
-pub use run::{Config, RunError, World, run};
+pub use coracle_client::World;
+pub use in_process::InProcess;
+pub use run::{Config, Doors, RunError, run};
 pub use status::ApiError;
 
 /// The release of Kubernetes that this server is, and which Coracle it belongs to.

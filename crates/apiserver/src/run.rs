@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coracle_api::time::Timestamp;
+use coracle_client::World;
 use coracle_store::Store;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -22,6 +22,7 @@ use crate::flow::{self, Flow};
 use crate::handler::Server;
 use crate::health::Health;
 use crate::hooks::Hook;
+use crate::in_process::InProcess;
 use crate::lifecycle::{Lifecycle, Stage};
 use crate::loopback::Loopback;
 use crate::metrics::{MeasuredStore, Metrics};
@@ -63,13 +64,12 @@ pub struct Config {
     pub advertised: Advertised,
 }
 
-/// What a server takes from the machine it runs on.
-#[derive(Clone, Copy)]
-pub struct World {
-    /// The wall clock.
-    pub now: fn() -> Timestamp,
-    /// 64 random bits.
-    pub random: fn() -> u64,
+/// The ways in.
+pub struct Doors {
+    /// For those who come over the network; absent: nobody does.
+    pub listener: Option<TcpListener>,
+    /// For the components of the same process.
+    pub in_process: InProcess,
 }
 
 /// Why a server does not run, or no longer.
@@ -85,16 +85,18 @@ pub enum RunError {
     Listener(io::Error),
 }
 
-/// Serves `listener` until `stop` says so; `ready` is called once, when the server is ready in every respect.
+/// Serves at its doors until `stop` says so; `ready` is called once, when the server is ready in every respect.
 pub async fn run(
     config: &Config,
-    listener: TcpListener,
+    doors: Doors,
     store: Arc<dyn Store>,
     world: World,
     stop: watch::Receiver<bool>,
     ready: impl FnOnce() + Send,
 ) -> Result<(), RunError> {
-    let address = listener.local_addr().map_err(RunError::Listener)?;
+    let Doors { listener, in_process } = doors;
+    let _open = in_process.until_dropped();
+    let address = listener.as_ref().map(TcpListener::local_addr).transpose().map_err(RunError::Listener)?;
     let metrics = Arc::new(Metrics::default());
     let store: Arc<dyn Store> = Arc::new(MeasuredStore { store, metrics: metrics.clone() });
     let caches = Arc::new(Caches::new());
@@ -110,10 +112,11 @@ pub async fn run(
         random: world.random,
     });
     let house = assemble(config, address, registry, world, metrics)?;
+    in_process.open(house.chain.clone());
     let hooks = &house.hooks;
     tokio::select! {
         biased;
-        () = serve::serve(listener, house.serving.clone()) => Ok(()),
+        () = serve(listener, &house) => Ok(()),
         never = caches.run(&*store, from) => match never {},
         () = begin(&house, &caches, &*store) => Ok(()),
         () = forget(&*store, config.compaction) => Ok(()),
@@ -122,9 +125,19 @@ pub async fn run(
     }
 }
 
+/// Serves the listener, if there is one, until the server drains.
+async fn serve(listener: Option<TcpListener>, house: &House) {
+    match listener.zip(house.serving.clone()) {
+        Some((listener, serving)) => serve::serve(listener, serving).await,
+        None => house.lifecycle.draining().await,
+    }
+}
+
 /// The parts of a server.
 struct House {
-    serving: Arc<Serving>,
+    chain: Arc<Chain>,
+    /// What connections are served with, where there are any.
+    serving: Option<Arc<Serving>>,
     flow: Arc<Flow>,
     loopback: Loopback,
     facts: bootstrap::Facts,
@@ -134,24 +147,18 @@ struct House {
 
 fn assemble(
     config: &Config,
-    address: SocketAddr,
+    address: Option<SocketAddr>,
     registry: Arc<Registry>,
     world: World,
     metrics: Arc<Metrics>,
 ) -> Result<House, RunError> {
     let authorities = client_authorities(config)?;
-    let acceptor = serve::acceptor(&TlsConfig {
-        certificate: config.certificate.clone(),
-        newest_only: config.tls13_only,
-        http2: config.http2,
-        now: world.now,
-    })?;
     let (hooks, lifecycle, flow) = (Hooks::new(), Arc::new(Lifecycle::default()), Arc::new(Flow::default()));
     let health = Health { store: registry.store.clone(), lifecycle: lifecycle.clone(), hooks: hooks.all() };
     let server = Arc::new(Server {
         registry: registry.clone(),
         openapi: OpenApi::default(),
-        address: address.to_string(),
+        address: address.map(|address| address.to_string()).unwrap_or_default(),
         health,
         lifecycle: lifecycle.clone(),
         metrics: metrics.clone(),
@@ -167,14 +174,25 @@ fn assemble(
         metrics,
         world,
     });
-    let serving = Arc::new(Serving {
+    let serving = address.map(|_| serving(config, chain.clone(), world)).transpose()?;
+    let facts = bootstrap::Facts { advertised: config.advertised.clone(), client_authorities: authorities };
+    Ok(House { chain, serving, flow, loopback: Loopback::new(registry), facts, hooks, lifecycle })
+}
+
+/// What connections are served with.
+fn serving(config: &Config, chain: Arc<Chain>, world: World) -> Result<Arc<Serving>, TlsError> {
+    let acceptor = serve::acceptor(&TlsConfig {
+        certificate: config.certificate.clone(),
+        newest_only: config.tls13_only,
+        http2: config.http2,
+        now: world.now,
+    })?;
+    Ok(Arc::new(Serving {
         chain,
         acceptor,
         http2_streams: config.http2_streams,
         drain_within: DRAIN_WITHIN.min(config.request_timeout),
-    });
-    let facts = bootstrap::Facts { advertised: config.advertised.clone(), client_authorities: authorities };
-    Ok(House { serving, flow, loopback: Loopback::new(registry), facts, hooks, lifecycle })
+    }))
 }
 
 /// What the server does for itself, once it knows what there is. Never returns.

@@ -32,6 +32,8 @@ pub struct Peer {
     /// Its own certificate first; empty: it has none.
     chain: Vec<CertificateDer<'static>>,
     judged: Mutex<Option<Judged>>,
+    /// A component of this process, whose identity whoever assembled it has said.
+    known: Option<Arc<User>>,
 }
 
 /// A certificate that was found good.
@@ -43,7 +45,17 @@ struct Judged {
 
 impl Peer {
     pub fn new(chain: Vec<CertificateDer<'static>>) -> Peer {
-        Peer { chain, judged: Mutex::default() }
+        Peer { chain, judged: Mutex::default(), known: None }
+    }
+
+    /// A component of this process.
+    pub fn known(user: User) -> Peer {
+        Peer { chain: Vec::new(), judged: Mutex::default(), known: Some(Arc::new(user.authenticated())) }
+    }
+
+    /// Who it is, if nobody need ask.
+    pub fn user(&self) -> Option<&Arc<User>> {
+        self.known.as_ref()
     }
 }
 

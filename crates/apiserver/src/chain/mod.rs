@@ -9,7 +9,7 @@ mod panics;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coracle_api::uid::Uid;
+use coracle_client::World;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue, Request, StatusCode, Version, header};
 
@@ -23,7 +23,6 @@ use crate::lifecycle::Lifecycle;
 use crate::metrics::Metrics;
 use crate::render::Form;
 use crate::request::{Query, RequestInfo};
-use crate::run::World;
 
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 const FLOW_SCHEMA: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
@@ -143,10 +142,7 @@ impl Chain {
         match given {
             Some(given) if !given.is_empty() => given.clone(),
             _ => {
-                let mut random = [0; 16];
-                random[..8].copy_from_slice(&(self.world.random)().to_le_bytes());
-                random[8..].copy_from_slice(&(self.world.random)().to_le_bytes());
-                let id = Uid::from_random(random).to_string();
+                let id = self.world.uid().to_string();
                 HeaderValue::from_str(&id).expect("a UUID is digits and dashes")
             }
         }

@@ -9,7 +9,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use clap::Args;
-use coracle_apiserver::{RunError, serve};
+use coracle_apiserver::{Doors, InProcess, RunError, serve};
 
 use crate::certificates::CertificateError;
 use crate::flags::{self as command_line, Asked, Mistakes};
@@ -67,7 +67,8 @@ async fn serve(options: &Options) -> Result<(), ServerError> {
     let listener = serve::bind(address).await.map_err(|error| ServerError::Bind { address, error })?;
     let ready = || process::announce(&format!("kube-apiserver is ready at https://{address}\n"));
     let result = process::until_signalled(|stop| {
-        coracle_apiserver::run(&settings.config, listener, opened.store.clone(), WORLD, stop, ready)
+        let doors = Doors { listener: Some(listener), in_process: InProcess::default() };
+        coracle_apiserver::run(&settings.config, doors, opened.store.clone(), WORLD, stop, ready)
     })
     .await;
     opened.close();

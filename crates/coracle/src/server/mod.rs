@@ -9,7 +9,7 @@ use base64::Engine;
 use clap::Args;
 use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::storage::Media;
-use coracle_apiserver::{Config, RunError, serve};
+use coracle_apiserver::{Config, Doors, InProcess, RunError, serve};
 use coracle_store::face::{Face, FaceConfig, FaceError, FaceTls, Listen};
 use ipnet::IpNet;
 
@@ -167,7 +167,8 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     };
     let ready = || process::announce(&readiness(address, &kubeconfig, face.as_ref()));
     let result = process::until_signalled(|stop| {
-        coracle_apiserver::run(&config, listener, opened.store.clone(), WORLD, stop, ready)
+        let doors = Doors { listener: Some(listener), in_process: InProcess::default() };
+        coracle_apiserver::run(&config, doors, opened.store.clone(), WORLD, stop, ready)
     })
     .await;
     if let Some(face) = face {

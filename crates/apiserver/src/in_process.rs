@@ -1,0 +1,76 @@
+//! The door for components of the same process: no socket, no TLS, and the same chain.
+//!
+//! Whoever assembles the process says who a component is; authorization, flow control, admission and everything that
+//! follows are the same as for a connection.
+
+use std::io;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use coracle_client::transport::Body;
+use coracle_client::{Client, Transport, TransportError, World};
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use tokio::sync::watch;
+
+use crate::authn::{Peer, User};
+use crate::chain::Chain;
+
+/// A door that is made before the server, so that clients can be made before it as well. Clones are the same door.
+#[derive(Clone, Default)]
+pub struct InProcess {
+    state: Arc<watch::Sender<State>>,
+}
+
+#[derive(Clone, Default)]
+enum State {
+    /// Whoever comes waits.
+    #[default]
+    Closed,
+    Open(Arc<Chain>),
+    Ended,
+}
+
+impl InProcess {
+    /// A client that is `user` to the server. What it asks before the server has started waits for that.
+    pub fn client(&self, user: User, world: World) -> Client {
+        Client::new(Arc::new(Entrance { state: self.state.subscribe(), peer: Peer::known(user) }), world)
+    }
+
+    pub(crate) fn open(&self, chain: Arc<Chain>) {
+        self.state.send_replace(State::Open(chain));
+    }
+
+    /// Whatever way the server ends, its door ends with it.
+    pub(crate) fn until_dropped(&self) -> impl Drop {
+        Ending(self.clone())
+    }
+}
+
+struct Ending(InProcess);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.state.send_replace(State::Ended);
+    }
+}
+
+struct Entrance {
+    state: watch::Receiver<State>,
+    peer: Peer,
+}
+
+#[async_trait]
+impl Transport for Entrance {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, TransportError> {
+        let mut state = self.state.clone();
+        let state = state.wait_for(|state| !matches!(state, State::Closed)).await.map(|state| state.clone());
+        let Ok(State::Open(chain)) = state else {
+            let server = "the server of this process".to_string();
+            return Err(TransportError::Connect { server, source: io::ErrorKind::ConnectionRefused.into() });
+        };
+        let answer = chain.answer(request.map(Full::new), &self.peer).await;
+        Ok(answer.map(|body| body.map_err(|never| match never {}).boxed_unsync()))
+    }
+}

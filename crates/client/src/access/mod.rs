@@ -1,0 +1,288 @@
+//! Requests about the objects of one resource, as trees; `typed` has the same for built-in kinds as structs.
+
+mod typed;
+
+use bytes::Bytes;
+use coracle_api::codec::json;
+use coracle_api::{Text, Value};
+use http::{Method, Request};
+
+pub use typed::{TypedAccess, TypedList};
+
+use crate::client::{self, Client};
+use crate::error::Error;
+use crate::options::{DeleteOptions, ListOptions, Query, escape};
+use crate::patch::Patch;
+use crate::resource::Resource;
+use crate::status::Status;
+use crate::watch::Watch;
+
+const JSON: Option<&str> = Some("application/json");
+
+/// The objects of one resource: of the whole cluster, or of one namespace.
+#[derive(Clone)]
+pub struct Access {
+    client: Client,
+    resource: Resource,
+    namespace: Text,
+    subresource: Text,
+    manager: Text,
+    dry_run: bool,
+}
+
+/// Objects, and the moment that they are of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct List {
+    /// Each with its `apiVersion` and `kind`.
+    pub items: Vec<Value>,
+    /// The version of the whole.
+    pub resource_version: Text,
+    /// Where the next page begins; empty: this was the last.
+    pub continue_token: Text,
+    /// How many there are besides, if the server says.
+    pub remaining: Option<i64>,
+}
+
+/// What deletion came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Deleted {
+    /// It will be gone when its finalizers and its grace period allow, or the kind shows what went.
+    Pending(Value),
+    /// It is gone.
+    Gone,
+}
+
+impl Access {
+    pub(crate) fn new(client: Client, resource: Resource) -> Access {
+        let none = Text::default;
+        Access { client, resource, namespace: none(), subresource: none(), manager: none(), dry_run: false }
+    }
+
+    /// Only the objects of one namespace; of resources of the cluster this changes nothing.
+    #[must_use]
+    pub fn namespace(mut self, namespace: &str) -> Access {
+        if self.resource.namespaced {
+            self.namespace = Text::new(namespace);
+        }
+        self
+    }
+
+    /// A part of the objects: `status`, `scale`, `binding` …
+    #[must_use]
+    pub fn subresource(mut self, name: &str) -> Access {
+        self.subresource = Text::new(name);
+        self
+    }
+
+    /// Who owns the fields that are written; otherwise it is the program.
+    #[must_use]
+    pub fn manager(mut self, name: &str) -> Access {
+        self.manager = Text::new(name);
+        self
+    }
+
+    /// Only as if.
+    #[must_use]
+    pub fn dry_run(mut self) -> Access {
+        self.dry_run = true;
+        self
+    }
+
+    /// Which resource this is about.
+    pub fn resource(&self) -> &Resource {
+        &self.resource
+    }
+
+    /// One object.
+    pub async fn get(&self, name: &str) -> Result<Value, Error> {
+        self.client.json(client::get(&self.path(Some(name))?)?).await
+    }
+
+    /// One object, if it is there.
+    pub async fn find(&self, name: &str) -> Result<Option<Value>, Error> {
+        match self.get(name).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The objects, or a page of them.
+    pub async fn list(&self, options: &ListOptions) -> Result<List, Error> {
+        let mut query = Query::default();
+        options.write(&mut query);
+        let path = self.path(None)? + query.as_str();
+        self.read_list(self.client.json(client::get(&path)?).await?)
+    }
+
+    /// All objects of one moment, page by page.
+    pub async fn list_all(&self, options: &ListOptions) -> Result<List, Error> {
+        let mut options = ListOptions { limit: options.limit.max(1).max(500), ..options.clone() };
+        let mut all = List::default();
+        loop {
+            let page = self.list(&options).await?;
+            all.items.extend(page.items);
+            all.resource_version = page.resource_version;
+            if page.continue_token.is_empty() {
+                return Ok(all);
+            }
+            options.continue_token = page.continue_token.to_string();
+            options.resource_version = String::new();
+            options.resource_version_match = String::new();
+        }
+    }
+
+    /// What happens to the objects from now on, or from the version that the options say.
+    pub async fn watch(&self, options: &ListOptions) -> Result<Watch, Error> {
+        let mut query = Query::default();
+        query.flag("watch", true);
+        options.write(&mut query);
+        let answer = self.client.send(client::get(&(self.path(None)? + query.as_str()))?).await?;
+        match answer.status().is_success() {
+            true => Ok(Watch::new(answer.into_body())),
+            false => Err(client::succeeded(answer).await.err().unwrap_or_else(unreadable)),
+        }
+    }
+
+    /// Creates an object, in the namespace that it or this says.
+    pub async fn create(&self, object: &Value) -> Result<Value, Error> {
+        let named = self.clone().in_namespace_of(object)?;
+        let path = named.path(None)? + named.write_query().as_str();
+        self.client.json(client::request(Method::POST, &path, JSON, json::to_vec(object))?).await
+    }
+
+    /// Creates something below an object: a binding, an eviction, a token.
+    pub async fn create_below(&self, name: &str, body: &Value) -> Result<Value, Error> {
+        let path = self.path(Some(name))? + self.write_query().as_str();
+        self.client.json(client::request(Method::POST, &path, JSON, json::to_vec(body))?).await
+    }
+
+    /// Replaces an object; if it says its version, only where that is still the newest.
+    pub async fn update(&self, object: &Value) -> Result<Value, Error> {
+        let named = self.clone().in_namespace_of(object)?;
+        let path = named.path(Some(object.meta().name()))? + named.write_query().as_str();
+        self.client.json(client::request(Method::PUT, &path, JSON, json::to_vec(object))?).await
+    }
+
+    /// Changes an object; applying creates it where it is not there.
+    pub async fn patch(&self, name: &str, patch: &Patch) -> Result<Value, Error> {
+        let mut query = Query::default();
+        match patch {
+            Patch::Apply { manager, force, .. } => {
+                query.text("fieldManager", manager);
+                query.flag("force", *force);
+            }
+            _ => query.text("fieldManager", &self.manager),
+        }
+        query.text("dryRun", if self.dry_run { "All" } else { "" });
+        let path = self.path(Some(name))? + query.as_str();
+        let request = client::request(Method::PATCH, &path, Some(patch.content_type()), patch.body())?;
+        self.client.json(request).await
+    }
+
+    /// Deletes an object.
+    pub async fn delete(&self, name: &str, options: &DeleteOptions) -> Result<Deleted, Error> {
+        let answer = self.client.json(deletion(&self.path(Some(name))?, options)?).await?;
+        let is_status = Status::from_value(&answer).is_some();
+        Ok(if is_status { Deleted::Gone } else { Deleted::Pending(answer) })
+    }
+
+    /// Deletes all objects that match. Answers which those were.
+    pub async fn delete_collection(
+        &self,
+        options: &DeleteOptions,
+        which: &ListOptions,
+    ) -> Result<List, Error> {
+        let mut query = Query::default();
+        which.write(&mut query);
+        let path = self.path(None)? + query.as_str();
+        self.read_list(self.client.json(deletion(&path, options)?).await?)
+    }
+
+    fn write_query(&self) -> Query {
+        let mut query = Query::default();
+        query.text("fieldManager", &self.manager);
+        query.text("dryRun", if self.dry_run { "All" } else { "" });
+        query
+    }
+
+    /// A write goes to the namespace that the object says; where nobody says one, it makes no sense.
+    fn in_namespace_of(mut self, object: &Value) -> Result<Access, Error> {
+        if self.resource.namespaced {
+            if self.namespace.is_empty() {
+                self.namespace = Text::new(object.meta().namespace());
+            }
+            if self.namespace.is_empty() {
+                let what = &self.resource;
+                return Err(Error::Request(format!(
+                    "an empty namespace may not be set when {what} are written"
+                )));
+            }
+        }
+        Ok(self)
+    }
+
+    fn path(&self, name: Option<&str>) -> Result<String, Error> {
+        let mut path = self.resource.root();
+        if !self.namespace.is_empty() {
+            path.push_str("/namespaces/");
+            segment(&self.namespace, "namespace", &mut path)?;
+        }
+        path.push('/');
+        path.push_str(&self.resource.plural);
+        let Some(name) = name else { return Ok(path) };
+        if name.is_empty() {
+            return Err(Error::Request("resource name may not be empty".to_string()));
+        }
+        path.push('/');
+        segment(name, "resource name", &mut path)?;
+        if !self.subresource.is_empty() {
+            path.push('/');
+            path.push_str(&self.subresource);
+        }
+        Ok(path)
+    }
+
+    fn read_list(&self, list: Value) -> Result<List, Error> {
+        let metadata = |name: &str| list.at(&["metadata", name]);
+        let text = |name: &str| Text::new(metadata(name).and_then(Value::as_str).unwrap_or_default());
+        let mut read = List {
+            resource_version: text("resourceVersion"),
+            continue_token: text("continue"),
+            remaining: metadata("remainingItemCount").and_then(Value::as_int),
+            items: Vec::new(),
+        };
+        let Value::Object(mut members) = list else { return Err(unreadable()) };
+        if let Some(Value::Array(items)) = members.remove("items") {
+            read.items = items;
+        }
+        // Items of a list of one kind leave out what they are.
+        let api_version = self.resource.api_version();
+        for item in read.items.iter_mut().filter_map(Value::as_object_mut) {
+            item.get_or_insert_with("apiVersion", || Value::String(api_version.clone()));
+            item.get_or_insert_with("kind", || Value::String(self.resource.kind.clone()));
+        }
+        Ok(read)
+    }
+}
+
+fn deletion(path: &str, options: &DeleteOptions) -> Result<Request<Bytes>, Error> {
+    let body = options.body();
+    let content_type = JSON.filter(|_| !body.is_empty());
+    client::request(Method::DELETE, path, content_type, body)
+}
+
+/// A name as a part of a path.
+fn segment(name: &str, what: &str, path: &mut String) -> Result<(), Error> {
+    if matches!(name, "." | "..") || name.contains(['/', '%']) {
+        return Err(Error::Request(format!(
+            "invalid {what} {name:?}: may not be or contain '.', '..', '/' or '%'"
+        )));
+    }
+    escape(name, path);
+    Ok(())
+}
+
+fn unreadable() -> Error {
+    Error::Answer("not what was asked for".to_string())
+}

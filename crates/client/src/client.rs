@@ -1,0 +1,215 @@
+//! The client: requests on their way out, and what comes back of them.
+//!
+//! A request waits for its turn where the client is limited, goes through the transport, and is sent again where the
+//! server says when to (`Retry-After`), or where nothing was changed by the attempt.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use coracle_api::Value;
+use coracle_api::codec::json;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::BodyExt;
+
+use crate::access::{Access, TypedAccess};
+use crate::config::{Config, ConfigError};
+use crate::discovery::Discovery;
+use crate::error::Error;
+use crate::limit::TokenBucket;
+use crate::resource::Resource;
+use crate::status::Status;
+use crate::transport::{Body, Https, Transport, TransportError};
+use crate::world::World;
+
+/// How often a request is sent at most besides the first time.
+const RETRIES: u32 = 10;
+/// Before a read whose connection was lost is sent again.
+const AFTER_LOSS: Duration = Duration::from_secs(1);
+
+/// A way to talk to one server as one user. Clones are the same client.
+#[derive(Clone)]
+pub struct Client {
+    transport: Arc<dyn Transport>,
+    user_agent: HeaderValue,
+    limit: Option<Arc<TokenBucket>>,
+    timeout: Option<Duration>,
+    namespace: Arc<str>,
+    world: World,
+}
+
+impl Client {
+    /// A client over any transport, without limits.
+    pub fn new(transport: Arc<dyn Transport>, world: World) -> Client {
+        Client {
+            transport,
+            user_agent: HeaderValue::from_static(concat!("coracle/", env!("CARGO_PKG_VERSION"))),
+            limit: None,
+            timeout: None,
+            namespace: "default".into(),
+            world,
+        }
+    }
+
+    /// A client over HTTPS. Nothing is connected before it is needed.
+    pub async fn connect(config: Config, world: World) -> Result<Client, ConfigError> {
+        let namespace = config.namespace.clone().unwrap_or_else(|| "default".to_string());
+        let client = Client::new(Arc::new(Https::new(config, world).await?), world);
+        Ok(Client { namespace: namespace.into(), ..client })
+    }
+
+    /// The same client under another program's name, as servers log it and owners of fields are called.
+    #[must_use]
+    pub fn named(mut self, user_agent: &str) -> Client {
+        if let Ok(value) = HeaderValue::from_str(user_agent) {
+            self.user_agent = value;
+        }
+        self
+    }
+
+    /// The same client with at most so many requests a second, and so many at once. Watches are exempt.
+    #[must_use]
+    pub fn limited(mut self, per_second: f64, burst: u32) -> Client {
+        self.limit = (per_second > 0.0).then(|| Arc::new(TokenBucket::new(per_second, burst)));
+        self
+    }
+
+    /// The same client, whose requests must be answered within this time. Watches are exempt.
+    #[must_use]
+    pub fn within(mut self, timeout: Duration) -> Client {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// The objects of a resource, as trees.
+    pub fn resource(&self, resource: &Resource) -> Access {
+        Access::new(self.clone(), resource.clone())
+    }
+
+    /// The objects of a built-in kind, as typed structs.
+    pub fn typed<K>(&self) -> TypedAccess<K>
+    where
+        K: k8s_openapi::Resource,
+        K::Scope: 'static,
+    {
+        TypedAccess::new(self.resource(&Resource::of::<K>()))
+    }
+
+    /// Which resources there are.
+    pub fn discovery(&self) -> Discovery {
+        Discovery::new(self.clone())
+    }
+
+    /// The namespace that is meant where none is named.
+    pub fn default_namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The clock and the dice of whoever made the client.
+    pub fn world(&self) -> World {
+        self.world
+    }
+
+    /// Sends a request whose URI is a path with a query. Any answer is an answer.
+    pub async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, Error> {
+        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        if let Some(limit) = self.limit.as_ref().filter(|_| !is_watch) {
+            let wait = limit.reserve();
+            if wait > Duration::from_secs(1) {
+                tracing::info!(?wait, path = request.uri().path(), "waited for this client's own limit");
+            }
+            tokio::time::sleep(wait).await;
+        }
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let sent = self.send_once(request.clone(), !is_watch).await;
+            let wait = match &sent {
+                Ok(answer) => retry_after(answer),
+                Err(TransportError::Lost(_)) if request.method() == Method::GET => Some(AFTER_LOSS),
+                Err(_) => None,
+            };
+            match wait {
+                Some(wait) if attempt <= RETRIES => tokio::time::sleep(wait).await,
+                _ => return Ok(sent?),
+            }
+        }
+    }
+
+    async fn send_once(
+        &self,
+        mut request: Request<Bytes>,
+        in_time: bool,
+    ) -> Result<Response<Body>, TransportError> {
+        request.headers_mut().entry(header::USER_AGENT).or_insert_with(|| self.user_agent.clone());
+        match self.timeout.filter(|_| in_time) {
+            None => self.transport.send(request).await,
+            Some(within) => {
+                let sent = tokio::time::timeout(within, self.transport.send(request)).await;
+                sent.unwrap_or(Err(TransportError::TimedOut))
+            }
+        }
+    }
+
+    /// Sends a request and reads the whole answer; what is not a success is an error.
+    pub async fn request(&self, request: Request<Bytes>) -> Result<Bytes, Error> {
+        succeeded(self.send(request).await?).await
+    }
+
+    /// Sends a request and reads the answer as JSON.
+    pub async fn json(&self, request: Request<Bytes>) -> Result<Value, Error> {
+        let body = self.request(request).await?;
+        parse(&body)
+    }
+
+    /// Reads what a path says, as JSON.
+    pub async fn get(&self, path: &str) -> Result<Value, Error> {
+        self.json(get(path)?).await
+    }
+}
+
+/// A request that reads.
+pub(crate) fn get(path: &str) -> Result<Request<Bytes>, Error> {
+    request(Method::GET, path, None, Vec::new())
+}
+
+/// A request for JSON.
+pub(crate) fn request(
+    method: Method,
+    path: &str,
+    content_type: Option<&'static str>,
+    body: Vec<u8>,
+) -> Result<Request<Bytes>, Error> {
+    let mut request = Request::builder().method(method).uri(path).header(header::ACCEPT, "application/json");
+    if let Some(content_type) = content_type {
+        request = request.header(header::CONTENT_TYPE, content_type);
+    }
+    request.body(Bytes::from(body)).map_err(|error| Error::Request(format!("{path:?}: {error}")))
+}
+
+/// The body of an answer that is a success.
+pub(crate) async fn succeeded(answer: Response<Body>) -> Result<Bytes, Error> {
+    let (head, body) = answer.into_parts();
+    let body = body.collect().await?.to_bytes();
+    if head.status.is_success() {
+        return Ok(body);
+    }
+    Err(Status::of_answer(head.status, &head.headers, &body).into())
+}
+
+pub(crate) fn parse(body: &[u8]) -> Result<Value, Error> {
+    if body.is_empty() {
+        return Err(Error::Answer("0-length response".to_string()));
+    }
+    json::parse(body).map_err(|error| Error::Answer(error.to_string()))
+}
+
+/// Whether and when the server says to try again.
+fn retry_after(answer: &Response<Body>) -> Option<Duration> {
+    let status = answer.status();
+    if status != StatusCode::TOO_MANY_REQUESTS && !status.is_server_error() {
+        return None;
+    }
+    let seconds = answer.headers().get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}

@@ -1,0 +1,162 @@
+//! From what files and surroundings say to one configuration.
+
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::kubeconfig::find;
+use super::{
+    Config, ConfigError, Credentials, Environment, Impersonate, Kubeconfig, Named, Pem, Token, User,
+};
+
+impl Config {
+    /// What a program without further instructions uses: the file it was told, or else the files of the environment,
+    /// or else, where those say nothing, what a pod finds. `server` overrides the file's.
+    pub fn load(
+        explicit: Option<&Path>,
+        server: Option<&str>,
+        environment: &Environment,
+    ) -> Result<Config, ConfigError> {
+        let (files, must_be_there) = environment.files(explicit);
+        if let (true, [file]) = (must_be_there, files.as_slice())
+            && let Err(source) = std::fs::metadata(file)
+        {
+            return Err(ConfigError::Read { file: file.clone(), source });
+        }
+        let mut merged = Kubeconfig::merged(&files)?;
+        if merged.is_empty() && server.is_none() && environment.service.is_some() {
+            return Config::in_cluster(environment);
+        }
+        if let Some(server) = server {
+            override_server(&mut merged, server);
+        }
+        Config::of_context(&merged, None)
+    }
+
+    /// What one context comes to; `None`: the current one.
+    pub fn of_context(kubeconfig: &Kubeconfig, context: Option<&str>) -> Result<Config, ConfigError> {
+        let name = context.unwrap_or(&kubeconfig.current_context);
+        let context = match find(&kubeconfig.contexts, name) {
+            Some(context) => context,
+            None if name.is_empty() => return Err(ConfigError::Empty),
+            None => return Err(ConfigError::NoContext(name.to_string())),
+        };
+        let cluster = find(&kubeconfig.clusters, &context.cluster)
+            .ok_or_else(|| ConfigError::NoCluster(context.cluster.clone()))?;
+        let nobody = User::default();
+        let user = match find(&kubeconfig.users, &context.user) {
+            Some(user) => user,
+            None if context.user.is_empty() => &nobody,
+            None => return Err(ConfigError::NoUser(context.user.clone())),
+        };
+        Ok(Config {
+            server: cluster.server.clone(),
+            server_name: given(&cluster.tls_server_name),
+            authorities: pem(
+                &cluster.certificate_authority_data,
+                &cluster.certificate_authority,
+                "certificate-authority-data",
+            )?,
+            insecure: cluster.insecure_skip_tls_verify,
+            credentials: credentials(user, cluster)?,
+            impersonate: Impersonate {
+                user: given(&user.as_user),
+                uid: given(&user.as_uid),
+                groups: user.as_groups.clone(),
+                extra: user.as_user_extra.clone(),
+            },
+            namespace: given(&context.namespace),
+        })
+    }
+
+    /// What a pod finds in its environment and its file system.
+    pub fn in_cluster(environment: &Environment) -> Result<Config, ConfigError> {
+        let (host, port) = environment.service.as_ref().ok_or(ConfigError::NotInCluster)?;
+        let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+        let file = |name: &str| environment.account.join(name);
+        let read = |name: &str| {
+            std::fs::read_to_string(file(name))
+                .map_err(|source| ConfigError::Read { file: file(name), source })
+        };
+        // It must be there now, and is read again later.
+        read("token")?;
+        Ok(Config {
+            server: format!("https://{host}:{port}"),
+            authorities: Some(Pem::File(file("ca.crt"))),
+            credentials: Credentials { token: Token::File(file("token")), ..Credentials::default() },
+            namespace: read("namespace").ok().map(|text| text.trim().to_string()),
+            ..Config::default()
+        })
+    }
+}
+
+fn given(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_string())
+}
+
+/// Content wins over a file.
+fn pem(data: &str, file: &str, field: &'static str) -> Result<Option<Pem>, ConfigError> {
+    if !data.is_empty() {
+        let content = STANDARD.decode(data.trim()).map_err(|_| ConfigError::Base64 { field })?;
+        return Ok(Some(Pem::Content(content)));
+    }
+    Ok(given(file).map(|file| Pem::File(file.into())))
+}
+
+fn credentials(user: &User, cluster: &super::Cluster) -> Result<Credentials, ConfigError> {
+    if let Some(provider) = &user.auth_provider {
+        return Err(ConfigError::AuthProvider(no_longer(&provider.name)));
+    }
+    let certificate =
+        pem(&user.client_certificate_data, &user.client_certificate, "client-certificate-data")?;
+    let key = pem(&user.client_key_data, &user.client_key, "client-key-data")?;
+    let token = match (&user.token, &user.token_file, &user.username) {
+        // A file is read again when it changes, so it is the better source where both are given.
+        (_, file, _) if !file.is_empty() => Token::File(file.into()),
+        (token, _, _) if !token.is_empty() => Token::Fixed(token.clone()),
+        (_, _, name) if !name.is_empty() => Token::Basic(name.clone(), user.password.clone()),
+        _ => Token::None,
+    };
+    Ok(Credentials {
+        certificate: certificate.zip(key),
+        token,
+        exec: user.exec.clone().map(|exec| (exec, cluster.clone())),
+        ..Credentials::default()
+    })
+}
+
+fn no_longer(name: &str) -> String {
+    match name {
+        "gcp" => "The gcp auth plugin has been removed.\nPlease use the \"gke-gcloud-auth-plugin\" \
+                  kubectl/client-go credential plugin instead.\nSee \
+                  https://cloud.google.com/blog/products/containers-kubernetes/kubectl-auth-changes-in-gke for \
+                  further details"
+            .to_string(),
+        "azure" => "The azure auth plugin has been removed.\nPlease use the \
+                    https://github.com/Azure/kubelogin kubectl/client-go credential plugin instead.\nSee \
+                    https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins \
+                    for further details"
+            .to_string(),
+        name => format!("no Auth Provider found for name {name:?}"),
+    }
+}
+
+/// The context in force points to another server, and to nothing if there was none.
+fn override_server(kubeconfig: &mut Kubeconfig, server: &str) {
+    let current = kubeconfig.current_context.clone();
+    let cluster = match find(&kubeconfig.contexts, &current) {
+        Some(context) => context.cluster.clone(),
+        None => {
+            kubeconfig.contexts.push(Named { name: current, entry: super::Context::default() });
+            String::new()
+        }
+    };
+    match kubeconfig.clusters.iter_mut().find(|entry| entry.name == cluster) {
+        Some(entry) => entry.entry.server = server.to_string(),
+        None => {
+            let entry = super::Cluster { server: server.to_string(), ..super::Cluster::default() };
+            kubeconfig.clusters.push(Named { name: cluster, entry });
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! How a program talks to a Kubernetes cluster.
+//!
+//! A [`Client`] sends requests through a [`transport`]: HTTPS as a kubeconfig or a pod's account says ([`config`]), or
+//! straight into a server of the same process. [`Access`] makes the requests: get, list, watch, create, update, patch,
+//! delete, of any [`Resource`] as a tree, or of a built-in kind as a typed struct ([`TypedAccess`]); [`discovery`] tells
+//! which resources there are. Refusals are [`Status`]es.
+#![warn(missing_docs)]
+
+pub mod access;
+mod client;
+pub mod config;
+pub mod discovery;
+mod error;
+mod key;
+pub mod limit;
+mod options;
+mod patch;
+mod resource;
+mod status;
+mod tasks;
+pub mod transport;
+mod watch;
+mod world;
+
+pub use access::{Access, Deleted, List, TypedAccess, TypedList};
+pub use client::Client;
+pub use config::{Config, ConfigError, Environment};
+pub use discovery::{Discovery, Mapper, Mapping, MappingError};
+pub use error::Error;
+pub use key::{NotAKey, ObjectKey};
+pub use options::{DeleteOptions, ListOptions, Preconditions, Propagation};
+pub use patch::Patch;
+pub use resource::Resource;
+pub use status::{Cause, Status};
+pub use tasks::Tasks;
+pub use transport::{Transport, TransportError};
+pub use watch::{Watch, WatchEvent};
+pub use world::World;

@@ -1,0 +1,46 @@
+//! A token bucket: so many a second, and so many at once.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Hands out tokens at a rate; whoever comes early is told how long to wait.
+pub struct TokenBucket {
+    per_second: f64,
+    burst: f64,
+    state: Mutex<(f64, Instant)>,
+}
+
+impl TokenBucket {
+    /// A full bucket.
+    pub fn new(per_second: f64, burst: u32) -> TokenBucket {
+        let burst = f64::from(burst);
+        TokenBucket { per_second, burst, state: Mutex::new((burst, Instant::now())) }
+    }
+
+    /// Takes a token, now or in advance, and says how long to wait before it may be used.
+    pub fn reserve(&self) -> Duration {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let (tokens, last) = *state;
+        let gained = now.duration_since(last).as_secs_f64() * self.per_second;
+        let left = (tokens + gained).min(self.burst) - 1.0;
+        *state = (left, now);
+        if left >= 0.0 { Duration::ZERO } else { Duration::from_secs_f64(-left / self.per_second) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_goes_at_once_and_the_rest_at_the_rate() {
+        let bucket = TokenBucket::new(10.0, 2);
+        let waits: Vec<u128> = (0..4).map(|_| bucket.reserve().as_millis()).collect();
+        assert_eq!(waits, [0, 0, 100, 200]);
+        tokio::time::advance(Duration::from_secs(10)).await;
+        assert_eq!(bucket.reserve(), Duration::ZERO);
+    }
+}

@@ -1,0 +1,64 @@
+//! Tasks that have an owner: who begins them ends them.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::task::JoinSet;
+
+/// A set of tasks. Clones are the same set; when the last one is dropped, the tasks end where they stand.
+#[derive(Clone, Default)]
+pub struct Tasks {
+    set: Arc<Mutex<JoinSet<()>>>,
+}
+
+impl Tasks {
+    /// An empty set.
+    pub fn new() -> Tasks {
+        Tasks::default()
+    }
+
+    /// Begins a task of the set.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        // What has ended is let go of here, so that a long life with many short tasks does not gather them.
+        while set.try_join_next().is_some() {}
+        set.spawn(work);
+    }
+
+    /// How many have not ended yet.
+    pub fn running(&self) -> usize {
+        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        while set.try_join_next().is_some() {}
+        set.len()
+    }
+
+    /// Ends all of them where they stand, and waits until they have.
+    pub async fn stop(&self) {
+        let mut set = std::mem::take(&mut *self.set.lock().unwrap_or_else(PoisonError::into_inner));
+        set.shutdown().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_ends_with_its_owner() {
+        let (alive, mut ended) = mpsc::channel::<()>(1);
+        let tasks = Tasks::new();
+        tasks.spawn(async move {
+            std::future::pending::<()>().await;
+            drop(alive);
+        });
+        assert_eq!(tasks.running(), 1);
+        tasks.stop().await;
+        assert!(ended.recv().await.is_none());
+        assert_eq!(tasks.running(), 0);
+    }
+}

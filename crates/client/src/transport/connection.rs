@@ -1,0 +1,153 @@
+//! Connections to one server: HTTP/2 shared by many requests, HTTP/1.1 by one after the other.
+//!
+//! A watch holds its stream for minutes, and servers bound the streams of a connection: when one is nearly full, the
+//! next request opens another.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Frame, SizeHint};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+
+use super::{Body, BodyError, TransportError};
+use crate::tasks::Tasks;
+
+/// Streams that one HTTP/2 connection is given: servers allow 100 or more.
+const STREAMS: usize = 90;
+
+/// What the server may send ahead on one stream.
+const STREAM_WINDOW: u32 = 1 << 20;
+
+type Http2 = http2::SendRequest<Full<Bytes>>;
+type Http1 = http1::SendRequest<Full<Bytes>>;
+
+/// The open connections to one server.
+#[derive(Default)]
+pub(super) struct Connections {
+    /// How many hold a token is how many streams are open.
+    http2: Mutex<Vec<(Http2, Arc<()>)>>,
+    idle: Arc<Mutex<Vec<Http1>>>,
+    drivers: Tasks,
+}
+
+/// A way to send one request.
+pub(super) enum Sender {
+    Http2(Http2, Arc<()>),
+    Http1(Http1),
+}
+
+impl Connections {
+    /// An open connection that has room.
+    pub(super) fn open(&self) -> Option<Sender> {
+        let mut open = self.http2.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|(sender, _)| !sender.is_closed());
+        if let Some((sender, token)) = open.iter().find(|(_, token)| Arc::strong_count(token) <= STREAMS) {
+            return Some(Sender::Http2(sender.clone(), token.clone()));
+        }
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(Http1::is_ready);
+        idle.pop().map(Sender::Http1)
+    }
+
+    /// Makes a connection of a stream, in the version of HTTP that the handshake agreed on.
+    pub(super) async fn begin(&self, stream: TlsStream<TcpStream>) -> Result<Sender, TransportError> {
+        let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let stream = TokioIo::new(stream);
+        if !is_http2 {
+            let (sender, connection) = http1::handshake(stream).await.map_err(lost)?;
+            let connection = connection.with_upgrades();
+            self.drivers.spawn(async move { ended(connection.await) });
+            return Ok(Sender::Http1(sender));
+        }
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder.timer(TokioTimer::new()).initial_stream_window_size(STREAM_WINDOW);
+        builder.initial_connection_window_size(STREAM_WINDOW.saturating_mul(16));
+        let (sender, connection) = builder.handshake(stream).await.map_err(lost)?;
+        self.drivers.spawn(async move { ended(connection.await) });
+        let token = Arc::new(());
+        let mut open = self.http2.lock().unwrap_or_else(PoisonError::into_inner);
+        open.push((sender.clone(), token.clone()));
+        Ok(Sender::Http2(sender, token))
+    }
+
+    pub(super) async fn send(
+        &self,
+        sender: Sender,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Body>, TransportError> {
+        match sender {
+            Sender::Http2(mut sender, token) => {
+                let answer = sender.send_request(request).await.map_err(lost)?;
+                Ok(answer.map(|body| Coming { body, hold: Hold::Stream(token) }.boxed_unsync()))
+            }
+            Sender::Http1(mut sender) => {
+                let answer = sender.send_request(request).await.map_err(lost)?;
+                let hold = Hold::Connection(Some(sender), self.idle.clone());
+                Ok(answer.map(|body| Coming { body, hold }.boxed_unsync()))
+            }
+        }
+    }
+
+    /// No connection that is open now is used again.
+    pub(super) fn forget(&self) {
+        self.http2.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+fn lost(error: hyper::Error) -> TransportError {
+    TransportError::Lost(error.into())
+}
+
+/// Whoever has a request open hears of it there.
+fn ended(result: hyper::Result<()>) {
+    if let Err(error) = result {
+        tracing::debug!(%error, "a connection ended");
+    }
+}
+
+/// A body that holds its place on the connection until it has ended.
+struct Coming {
+    body: Incoming,
+    hold: Hold,
+}
+
+enum Hold {
+    #[expect(dead_code, reason = "it is counted, not read")]
+    Stream(Arc<()>),
+    Connection(Option<Http1>, Arc<Mutex<Vec<Http1>>>),
+}
+
+impl http_body::Body for Coming {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        if let (Poll::Ready(None), Hold::Connection(sender, idle)) = (&polled, &mut self.hold)
+            && let Some(sender) = sender.take()
+        {
+            idle.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        }
+        polled.map(|frame| frame.map(|frame| frame.map_err(|error| BodyError(error.into()))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,164 @@
+//! HTTPS to one server, with the credentials of a configuration.
+//!
+//! Certificates and tokens that come from files are read again as they change: a connection keeps the identity it was
+//! made with, so one that was made with an older identity is used no more.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use http::header::{self, HeaderName};
+use http::uri::PathAndQuery;
+use http::{HeaderValue, Request, Response, Uri};
+use http_body_util::Full;
+use rustls::pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::connection::{Connections, Sender};
+use super::{Body, TlsError, Transport, TransportError, tls};
+use crate::config::{Config, ConfigError, Impersonate, Secrets};
+use crate::world::World;
+
+/// How long a connection may take to come about.
+const CONNECT_WITHIN: Duration = Duration::from_secs(30);
+
+/// The transport over the network.
+pub struct Https {
+    config: Config,
+    host: String,
+    port: u16,
+    /// The path that everything is below; without a slash at its end.
+    below: String,
+    security: Mutex<Security>,
+    connections: Connections,
+}
+
+/// What new connections are made with.
+struct Security {
+    secrets: Arc<Secrets>,
+    settings: Arc<rustls::ClientConfig>,
+}
+
+impl Https {
+    /// Nothing is connected before it is needed, but what is configured must make sense.
+    pub async fn new(config: Config, world: World) -> Result<Https, ConfigError> {
+        config.credentials.now.get_or_init(|| world.now);
+        let server: Uri = config.server.parse().map_err(|_| ConfigError::Server(config.server.clone()))?;
+        let (Some("https"), Some(host)) = (server.scheme_str(), server.host()) else {
+            return Err(ConfigError::Server(config.server.clone()));
+        };
+        let host = host.trim_matches(|bracket| matches!(bracket, '[' | ']')).to_string();
+        let port = server.port_u16().unwrap_or(443);
+        let below = server.path().trim_end_matches('/').to_string();
+        let secrets = config.secrets().await?;
+        let settings = Arc::new(tls::settings(&secrets.tls)?);
+        let security = Mutex::new(Security { secrets, settings });
+        Ok(Https { config, host, port, below, security, connections: Connections::default() })
+    }
+
+    /// A connection for one request.
+    async fn sender(&self, secrets: &Arc<Secrets>) -> Result<Sender, TransportError> {
+        let settings = self.settings(secrets).map_err(|error| TransportError::Credentials(error.into()))?;
+        if let Some(sender) = self.connections.open() {
+            return Ok(sender);
+        }
+        let connected = tokio::time::timeout(CONNECT_WITHIN, self.connect(settings)).await;
+        let stream = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        let server = || format!("{}:{}", self.host, self.port);
+        let stream = stream.map_err(|source| TransportError::Connect { server: server(), source })?;
+        self.connections.begin(stream).await
+    }
+
+    async fn connect(
+        &self,
+        settings: Arc<rustls::ClientConfig>,
+    ) -> io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
+        let name = self.config.server_name.as_deref().unwrap_or(&self.host);
+        let name = ServerName::try_from(name.to_string()).map_err(io::Error::other)?;
+        let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
+        stream.set_nodelay(true)?;
+        TlsConnector::from(settings).connect(name, stream).await
+    }
+
+    /// The settings for these secrets; when they are other ones than before, older connections are let go.
+    fn settings(&self, secrets: &Arc<Secrets>) -> Result<Arc<rustls::ClientConfig>, TlsError> {
+        let mut security = self.security.lock().unwrap_or_else(PoisonError::into_inner);
+        if !Arc::ptr_eq(&security.secrets, secrets) {
+            if security.secrets.tls != secrets.tls {
+                security.settings = Arc::new(tls::settings(&secrets.tls)?);
+                self.connections.forget();
+            }
+            security.secrets = secrets.clone();
+        }
+        Ok(security.settings.clone())
+    }
+
+    /// The request as it goes out: where to, and who asks.
+    fn address(
+        &self,
+        request: Request<Bytes>,
+        authorization: Option<HeaderValue>,
+        for_http2: bool,
+    ) -> Result<Request<Full<Bytes>>, TransportError> {
+        let (mut parts, body) = request.into_parts();
+        let path = parts.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        let authority = format!("{host}:{}", self.port);
+        let bad = |error: http::uri::InvalidUri| TransportError::Lost(error.into());
+        let below = format!("{}{path}", self.below);
+        parts.uri = match for_http2 {
+            true => format!("https://{authority}{below}").parse().map_err(bad)?,
+            false => below.parse().map_err(bad)?,
+        };
+        if !for_http2 && let Ok(value) = HeaderValue::from_str(&authority) {
+            parts.headers.insert(header::HOST, value);
+        }
+        if let Some(value) = authorization {
+            parts.headers.entry(header::AUTHORIZATION).or_insert(value);
+        }
+        impersonate(&self.config.impersonate, &mut parts.headers);
+        Ok(Request::from_parts(parts, Full::new(body)))
+    }
+}
+
+#[async_trait]
+impl Transport for Https {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, TransportError> {
+        let secrets =
+            self.config.secrets().await.map_err(|error| TransportError::Credentials(error.into()))?;
+        let sender = self.sender(&secrets).await?;
+        let for_http2 = matches!(sender, Sender::Http2(..));
+        let request = self.address(request, secrets.authorization.clone(), for_http2)?;
+        let answer = self.connections.send(sender, request).await?;
+        if answer.status() == http::StatusCode::UNAUTHORIZED {
+            self.config.refused().await;
+        }
+        Ok(answer)
+    }
+}
+
+fn impersonate(who: &Impersonate, headers: &mut http::HeaderMap) {
+    let mut say = |name: HeaderName, value: &str| {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.append(name, value);
+        }
+    };
+    if let Some(user) = &who.user {
+        say(HeaderName::from_static("impersonate-user"), user);
+    }
+    if let Some(uid) = &who.uid {
+        say(HeaderName::from_static("impersonate-uid"), uid);
+    }
+    for group in &who.groups {
+        say(HeaderName::from_static("impersonate-group"), group);
+    }
+    for (key, values) in &who.extra {
+        let Ok(name) = HeaderName::try_from(format!("impersonate-extra-{}", key.to_lowercase())) else {
+            continue;
+        };
+        values.iter().for_each(|value| say(name.clone(), value));
+    }
+}
