@@ -5,8 +5,8 @@ use serde::de::{Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::TypedError;
+use crate::Value;
 use crate::codec::json;
-use crate::{Map, Value};
 
 /// Reads a borrowed tree.
 pub(super) struct TreeReader<'v>(pub(super) &'v Value);
@@ -22,7 +22,7 @@ impl<'de> Deserializer<'de> for TreeReader<'de> {
             Value::Float(number) => visitor.visit_f64(*number),
             Value::String(text) => visitor.visit_borrowed_str(text),
             Value::Array(items) => visitor.visit_seq(SeqDeserializer::new(items.iter().map(TreeReader))),
-            Value::Object(map) => visitor.visit_map(MapDeserializer::new(members(map))),
+            Value::Object(map) => visitor.visit_map(MapDeserializer::new(members(map.iter()))),
             Value::Raw(raw) => match json::parse(raw.as_str().as_bytes()) {
                 Ok(value) => OwnedReader(value).deserialize_any(visitor),
                 Err(error) => Err(serde::de::Error::custom(error)),
@@ -68,9 +68,11 @@ impl<'de> IntoDeserializer<'de, TypedError> for TreeReader<'de> {
     }
 }
 
-fn members(map: &Map) -> impl Iterator<Item = (StrDeserializer<'_, TypedError>, TreeReader<'_>)> {
+pub(super) fn members<'v>(
+    members: impl Iterator<Item = (&'v str, &'v Value)>,
+) -> impl Iterator<Item = (StrDeserializer<'v, TypedError>, TreeReader<'v>)> {
     // Null is absent: a time that is always written is null when nobody set it, and no time can be read from that.
-    let members = map.iter().filter(|(_, value)| !value.is_null());
+    let members = members.filter(|(_, value)| !value.is_null());
     members.map(|(name, value)| (name.into_deserializer(), TreeReader(value)))
 }
 

@@ -9,6 +9,7 @@ mod ser;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::de::value::MapDeserializer;
 
 use crate::Value;
 
@@ -32,6 +33,16 @@ impl serde::ser::Error for TypedError {
 /// A typed view of a tree.
 pub fn from_tree<T: DeserializeOwned>(tree: &Value) -> Result<T, TypedError> {
     T::deserialize(de::TreeReader(tree))
+}
+
+/// A typed view of an object that may be in another version than the one its type is called after: for kinds whose
+/// versions differ in nothing but their name.
+pub fn view<T: DeserializeOwned>(object: &Value) -> Result<T, TypedError> {
+    let Some(map) = object.as_object() else { return from_tree(object) };
+    let version = map.get("apiVersion");
+    let members =
+        map.iter().filter(|(_, value)| version.is_none_or(|version| !std::ptr::eq(version, *value)));
+    T::deserialize(MapDeserializer::new(de::members(members)))
 }
 
 /// The tree of a typed struct.
@@ -65,6 +76,14 @@ mod tests {
         assert!(pod.metadata.managed_fields.as_ref().unwrap()[0].fields_v1.is_some());
         let back = to_tree(&pod).unwrap();
         assert_eq!(json::to_string(&back), json::to_string(&tree()));
+    }
+
+    #[test]
+    fn an_object_is_viewed_whatever_its_version_is_called() {
+        let mut tree = tree();
+        tree.as_object_mut().unwrap().insert("apiVersion", "v1beta1");
+        assert!(from_tree::<Pod>(&tree).is_err());
+        assert_eq!(view::<Pod>(&tree).unwrap().metadata.name.as_deref(), Some("web-0"));
     }
 
     #[test]

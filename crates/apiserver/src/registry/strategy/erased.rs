@@ -141,6 +141,6 @@ impl<S: Strategy> AnyStrategy for S {
 }
 
 fn judged<S: Strategy>(tree: &Value) -> Result<Judged<'_, S::Object>, ApiError> {
-    let view = typed::from_tree(tree).map_err(|error| ApiError::internal(error.to_string()))?;
+    let view = typed::view(tree).map_err(|error| ApiError::internal(error.to_string()))?;
     Ok(Judged { view, tree })
 }
