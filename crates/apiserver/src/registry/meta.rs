@@ -54,6 +54,18 @@ pub(super) fn wipe_system_fields(object: &mut Value) {
     }
 }
 
+/// Carries over what a write of the status leaves alone in the metadata of some kinds.
+pub(super) fn keep_metadata(new: &mut Value, old: &Value) {
+    let before = old.get("metadata").and_then(Value::as_object);
+    let mut metadata = new.meta_mut();
+    for name in ["annotations", "finalizers", "labels", "ownerReferences"] {
+        match before.and_then(|before| before.get(name)) {
+            Some(value) => metadata.members().insert(name, value.clone()),
+            None => metadata.members().remove(name),
+        };
+    }
+}
+
 /// The same owner named twice is one owner; who names it so is warned.
 pub(super) fn merge_owners(object: &mut Value) -> Option<String> {
     let mut metadata = object.meta_mut();

@@ -4,6 +4,8 @@
 //! admit, shape and judge by the kind's [`strategy`], encode once, compare-and-swap in the store, wait until the cache
 //! has it. Reads stop at the cache. Kinds with behaviour of their own live below, in the folder of their group.
 
+mod admissionregistration;
+mod apiextensions;
 mod apiregistration;
 mod apps;
 mod autoscaling;
@@ -14,6 +16,7 @@ mod create;
 mod decode;
 mod delete;
 mod discovery;
+mod flowcontrol;
 mod meta;
 mod networking;
 mod owners;
@@ -52,6 +55,7 @@ pub use create::Written;
 pub use decode::Body;
 pub use delete::Deleted;
 pub use meta::OwnMetadata;
+use meta::keep_metadata;
 pub use part::Part;
 pub use read::{List, Wanted};
 pub use subresource::{Call, Content, Reply};
@@ -182,6 +186,10 @@ impl Registry {
     /// Brings a decoded object into the one shape that all that follows works on: with the defaults of the version it
     /// came in, in the version that is kept, and everything written that upstream always writes, so that owners own it.
     fn settle(&self, scope: &Scope<'_>, object: &mut Value) -> Result<(), ApiError> {
+        // Upstream reads `null` as an object without fields.
+        if object.is_null() {
+            *object = Value::object();
+        }
         if let Some(fields) = object.as_object_mut() {
             fields.insert("apiVersion", scope.kind.api_version());
             fields.insert("kind", scope.kind.name.clone());

@@ -1,15 +1,12 @@
 //! Lease: who holds something, until when.
 
 use coracle_api::field_error::{FieldError, refuse};
-use coracle_api::{Path, Value, names};
+use coracle_api::{Path, names};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 
 use crate::registry::strategy::{Context, Errors, Judged, SPEC, Strategy};
 use crate::registry::validate::{not_negative, text};
 use crate::registry::{OwnMetadata, Part};
-
-/// Fields of coordinated leader election, which is off: taken away unless they are in use.
-const GATED: [&str; 2] = ["strategy", "preferredHolder"];
 
 const OLDEST: &str = "OldestEmulationVersion";
 
@@ -20,14 +17,6 @@ impl Strategy for Leases {
 
     fn own_metadata(&self, _: Part) -> OwnMetadata {
         OwnMetadata { known_finalizers: false, ..OwnMetadata::named(names::dns1123_subdomain) }
-    }
-
-    fn prepare_create(&self, new: &mut Value, _: &Context<'_>) {
-        drop_gated(new, None);
-    }
-
-    fn prepare_update(&self, new: &mut Value, old: &Value, _: &Context<'_>) {
-        drop_gated(new, Some(old));
     }
 
     fn validate(&self, new: &Judged<'_, Lease>, _: &Context<'_>, errors: &mut Errors) {
@@ -44,17 +33,6 @@ impl Strategy for Leases {
         errors: &mut Errors,
     ) {
         self.validate(new, cx, errors);
-    }
-}
-
-fn drop_gated(new: &mut Value, old: Option<&Value>) {
-    let Some(spec) = new.as_object_mut().and_then(|lease| lease.get_mut("spec")?.as_object_mut()) else {
-        return;
-    };
-    for name in GATED {
-        if old.and_then(|old| old.at(&["spec", name])).is_none() {
-            spec.remove(name);
-        }
     }
 }
 

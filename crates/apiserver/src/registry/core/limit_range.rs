@@ -181,3 +181,69 @@ impl Amounts<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use coracle_api::codec::json;
+    use coracle_api::typed;
+
+    use super::*;
+    use crate::registry::validate::check_causes;
+
+    fn check(item: &str, expected: &[&str]) {
+        let item: LimitRangeItem = typed::from_tree(&json::parse(item.as_bytes()).unwrap()).unwrap();
+        let mut errors = Errors::new();
+        judge_item(&item, &Path::Root.field("i"), &mut errors);
+        check_causes(&errors, expected);
+    }
+
+    #[test]
+    fn bounds_and_defaults_stand_in_order() {
+        check(r#"{"type":"Container","min":{"cpu":"1"},"max":{"cpu":"2"},"default":{"cpu":"2"}}"#, &[]);
+        check(
+            r#"{"type":"Container","min":{"cpu":"3"},"max":{"cpu":"2"},"default":{"cpu":"1"}}"#,
+            &[
+                "i.min[cpu]: Invalid value: \"3\": min value 3 is greater than max value 2",
+                "i.default[cpu]: Invalid value: \"3\": min value 3 is greater than default value 1",
+            ],
+        );
+        check(
+            r#"{"type":"Container","default":{"example.com/g":"2"},"defaultRequest":{"example.com/g":"1"}}"#,
+            &[
+                "i.defaultRequest[example.com/g]: Invalid value: \"1\": default value 2 must equal to defaultRequest",
+            ],
+        );
+    }
+
+    #[test]
+    fn ratios_fit_between_the_bounds() {
+        let ratio = |ratio: &str| {
+            format!(
+                r#"{{"type":"Container","min":{{"cpu":"1"}},"max":{{"cpu":"2"}},"maxLimitRequestRatio":{{"cpu":"{ratio}"}}}}"#
+            )
+        };
+        check(&ratio("2"), &[]);
+        check(
+            &ratio("500m"),
+            &["i.maxLimitRequestRatio[cpu]: Invalid value: \"500m\": ratio 500m is less than 1"],
+        );
+        check(
+            &ratio("3"),
+            &[
+                "i.maxLimitRequestRatio[cpu]: Invalid value: \"3\": ratio 3 is greater than max/min = 2.000000",
+            ],
+        );
+    }
+
+    #[test]
+    fn types_have_what_they_need_and_nothing_else() {
+        check(
+            r#"{"type":"Pod","default":{"cpu":"1"},"defaultRequest":{"cpu":"1"}}"#,
+            &["i.default: Forbidden: may not be", "i.defaultRequest: Forbidden: may not be"],
+        );
+        check(
+            r#"{"type":"PersistentVolumeClaim","max":{"cpu":"1"}}"#,
+            &["i.limits: Required value: either minimum or maximum storage value is required"],
+        );
+    }
+}

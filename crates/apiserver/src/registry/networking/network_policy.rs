@@ -37,9 +37,12 @@ impl Strategy for NetworkPolicies {
         &self,
         new: &Judged<'_, NetworkPolicy>,
         _: Option<&Judged<'_, NetworkPolicy>>,
-        _: &Context<'_>,
+        cx: &Context<'_>,
     ) -> Vec<String> {
-        let mut warnings = vec![NOT_ENFORCED.to_owned()];
+        let mut warnings = Vec::new();
+        if cx.keeps_object() {
+            warnings.push(NOT_ENFORCED.to_owned());
+        }
         let Some(spec) = &new.spec else { return warnings };
         for rule in rules(spec) {
             for (index, peer) in rule.peers.iter().enumerate() {

@@ -1,19 +1,25 @@
 //! ServiceCIDR: where the addresses of services come from. A second family may be added, nothing else changes.
 
-use coracle_api::Path;
 use coracle_api::field_error::FieldError;
 use coracle_api::ip::{self, Network};
 use coracle_api::meta::validate::IMMUTABLE;
+use coracle_api::{Path, Value};
 use k8s_openapi::api::networking::v1::ServiceCIDR;
 
-use crate::registry::Part;
 use crate::registry::strategy::{Context, Errors, Judged, SPEC, Strategy};
 use crate::registry::validate::{internal, items};
+use crate::registry::{Part, keep_metadata};
 
 pub(in crate::registry) struct ServiceCidrs;
 
 impl Strategy for ServiceCidrs {
     type Object = ServiceCIDR;
+
+    fn prepare_update(&self, new: &mut Value, old: &Value, cx: &Context<'_>) {
+        if cx.part == Part::Status {
+            keep_metadata(new, old);
+        }
+    }
 
     fn validate(&self, new: &Judged<'_, ServiceCIDR>, _: &Context<'_>, errors: &mut Errors) {
         judge(networks(new), &SPEC.field("cidrs"), errors);

@@ -19,12 +19,7 @@ pub(in crate::registry) struct CsiDrivers;
 impl Strategy for CsiDrivers {
     type Object = CSIDriver;
 
-    fn prepare_create(&self, new: &mut Value, _: &Context<'_>) {
-        drop_gated(new, None);
-    }
-
     fn prepare_update(&self, new: &mut Value, old: &Value, _: &Context<'_>) {
-        drop_gated(new, Some(old));
         // Counted from the first change on, though nobody set it at the beginning.
         if new.get("spec") != old.get("spec") {
             new.meta_mut().set_generation(old.meta().generation() + 1);
@@ -98,16 +93,6 @@ impl Strategy for CsiDrivers {
             true => vec![TOKENS_IN_SECRETS.to_owned()],
             false => Vec::new(),
         }
-    }
-}
-
-/// `preventPodSchedulingIfMissing` is gated off: taken away unless it is in use.
-fn drop_gated(new: &mut Value, old: Option<&Value>) {
-    const GATED: &str = "preventPodSchedulingIfMissing";
-    if old.and_then(|old| old.at(&["spec", GATED])).is_none()
-        && let Some(spec) = new.as_object_mut().and_then(|driver| driver.get_mut("spec")?.as_object_mut())
-    {
-        spec.remove(GATED);
     }
 }
 

@@ -23,8 +23,8 @@ use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 
 use super::{
-    OwnMetadata, Part, Registry, Scope, apiregistration, apps, autoscaling, coordination, core, discovery,
-    networking, policy, rbac, scheduling, storage,
+    OwnMetadata, Part, Registry, Scope, admissionregistration, apiextensions, apiregistration, apps,
+    autoscaling, coordination, core, discovery, flowcontrol, networking, policy, rbac, scheduling, storage,
 };
 use crate::ApiError;
 
@@ -36,6 +36,14 @@ pub struct Context<'a> {
     pub part: Part,
     pub dry_run: bool,
     pub now: Timestamp,
+}
+
+impl Context<'_> {
+    /// Whether the object itself is kept if all goes well: its writer should know where that has no effect yet. What is
+    /// only tried is not kept.
+    pub fn keeps_object(&self) -> bool {
+        self.part == Part::Main && !self.dry_run
+    }
 }
 
 /// An object as a strategy judges it.
@@ -197,6 +205,27 @@ pub(super) fn of(resource: &Resource) -> &'static dyn AnyStrategy {
         ("", "secrets") => &core::secret::Secrets,
         ("", "services") => &core::service::Services,
         ("", "serviceaccounts") => &core::service_account::ServiceAccounts,
+        ("admissionregistration.k8s.io", "mutatingadmissionpolicies") => {
+            &admissionregistration::MutatingPolicies
+        }
+        ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings") => {
+            &admissionregistration::MutatingBindings
+        }
+        ("admissionregistration.k8s.io", "mutatingwebhookconfigurations") => {
+            &admissionregistration::MutatingWebhooks
+        }
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies") => {
+            &admissionregistration::ValidatingPolicies
+        }
+        ("admissionregistration.k8s.io", "validatingadmissionpolicybindings") => {
+            &admissionregistration::ValidatingBindings
+        }
+        ("admissionregistration.k8s.io", "validatingwebhookconfigurations") => {
+            &admissionregistration::ValidatingWebhooks
+        }
+        ("apiextensions.k8s.io", "customresourcedefinitions") => {
+            &apiextensions::custom_resource_definition::CustomResourceDefinitions
+        }
         ("apiregistration.k8s.io", "apiservices") => &apiregistration::api_service::APIServices,
         ("apps", "controllerrevisions") => &apps::controller_revision::ControllerRevisions,
         ("apps", "deployments") => &apps::deployment::Deployments,
@@ -206,6 +235,8 @@ pub(super) fn of(resource: &Resource) -> &'static dyn AnyStrategy {
         }
         ("coordination.k8s.io", "leases") => &coordination::lease::Leases,
         ("discovery.k8s.io", "endpointslices") => &discovery::endpoint_slice::EndpointSlices,
+        ("flowcontrol.apiserver.k8s.io", "flowschemas") => &flowcontrol::FlowSchemas,
+        ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") => &flowcontrol::PriorityLevels,
         ("networking.k8s.io", "ingresses") => &networking::ingress::Ingresses,
         ("networking.k8s.io", "ingressclasses") => &networking::ingress_class::IngressClasses,
         ("networking.k8s.io", "ipaddresses") => &networking::ip_address::IpAddresses,

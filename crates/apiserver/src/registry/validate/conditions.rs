@@ -53,3 +53,34 @@ fn judge_reason(reason: &str, at: &Path<'_>, errors: &mut Errors) {
         errors.push(FieldError::too_long(at, LONGEST_REASON));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use coracle_api::codec::json;
+
+    use super::*;
+    use crate::registry::validate::check_causes;
+
+    #[test]
+    fn a_condition_is_whole_and_of_a_type_of_its_own() {
+        let check = |conditions: &str, expected: &[&str]| {
+            let conditions = json::parse(conditions.as_bytes()).unwrap();
+            let mut errors = Errors::new();
+            judge(conditions.as_array().unwrap(), &Path::Root.field("c"), &mut errors);
+            check_causes(&errors, expected);
+        };
+        let good =
+            r#"{"type":"A","status":"True","reason":"Ok","lastTransitionTime":"2020-01-01T00:00:00Z"}"#;
+        check(&format!("[{good}]"), &[]);
+        check(&format!("[{good},{good}]"), &["c[1].type: Duplicate value: \"A\""]);
+        check(
+            r#"[{"type":"A","status":"x","observedGeneration":-1,"reason":"1"}]"#,
+            &[
+                "c[0].status: Unsupported value: \"x\": supported values: \"False\", \"True\", \"Unknown\"",
+                "c[0].observedGeneration: Invalid value: -1: must be greater than or equal to zero",
+                "c[0].lastTransitionTime: Required value",
+                "c[0].reason: Invalid value: \"1\": a condition reason must start",
+            ],
+        );
+    }
+}

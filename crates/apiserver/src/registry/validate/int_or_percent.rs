@@ -28,3 +28,28 @@ pub(in crate::registry) fn not_more_than_all(found: &IntOrString, at: &Path<'_>,
         errors.push(FieldError::invalid_str(at, text, "must not be greater than 100%"));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::validate::check_causes;
+
+    #[test]
+    fn numbers_and_shares_have_their_bounds() {
+        let check = |found: IntOrString, expected: &[&str]| {
+            let (at, mut errors) = (Path::Root.field("n"), Errors::new());
+            not_negative_int_or_percent(&found, &at, &mut errors);
+            not_more_than_all(&found, &at, &mut errors);
+            check_causes(&errors, expected);
+        };
+        check(IntOrString::Int(0), &[]);
+        check(IntOrString::Int(1000), &[]);
+        check(IntOrString::String("100%".into()), &[]);
+        check(IntOrString::Int(-1), &["n: Invalid value: -1: must be greater than or equal to 0"]);
+        check(IntOrString::String("5".into()), &["n: Invalid value: \"5\": a valid percent string"]);
+        check(
+            IntOrString::String("101%".into()),
+            &["n: Invalid value: \"101%\": must not be greater than 100%"],
+        );
+    }
+}

@@ -71,3 +71,54 @@ pub(super) fn unchanged(
         errors.push(FieldError::invalid(at, found, IMMUTABLE));
     }
 }
+
+/// Compares complaints with what each is to begin with.
+#[cfg(test)]
+pub(super) fn check_causes(errors: &[FieldError], expected: &[&str]) {
+    let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    let same = found.len() == expected.len()
+        && found.iter().zip(expected).all(|(found, expected)| found.starts_with(expected));
+    assert!(same, "{found:#?} is not {expected:#?}");
+}
+
+#[cfg(test)]
+mod tests {
+    use coracle_api::codec::json;
+
+    use super::*;
+
+    #[test]
+    fn a_field_that_changed_is_shown_as_it_is_now() {
+        let check = |new: &str, old: &str, expected: &[&str]| {
+            let read = |text: &str| json::parse(text.as_bytes()).unwrap();
+            let mut errors = Errors::new();
+            immutable(&read(new), &read(old), &["spec", "a"], "null", &mut errors);
+            check_causes(&errors, expected);
+        };
+        check(r#"{"spec":{"a":1}}"#, r#"{"spec":{"a":1}}"#, &[]);
+        check(
+            r#"{"spec":{"a":2}}"#,
+            r#"{"spec":{"a":1}}"#,
+            &["spec.a: Invalid value: 2: field is immutable"],
+        );
+        check("{}", r#"{"spec":{"a":1}}"#, &["spec.a: Invalid value: null: field is immutable"]);
+    }
+
+    #[test]
+    fn texts_are_asked_for_and_compared_with_what_is_known() {
+        let at = Path::Root.field("a");
+        let mut errors = Errors::new();
+        required("", coracle_api::names::dns1123_label, &at, &mut errors);
+        required("A", coracle_api::names::dns1123_label, &at, &mut errors);
+        one_of("x", &["a", "b"], &at, &mut errors);
+        one_of("b", &["a", "b"], &at, &mut errors);
+        not_negative(-1, &at, &mut errors);
+        let expected = [
+            "a: Required value",
+            "a: Invalid value: \"A\": a lowercase RFC 1123 label",
+            "a: Unsupported value: \"x\": supported values: \"a\", \"b\"",
+            "a: Invalid value: -1: must be greater than or equal to 0",
+        ];
+        check_causes(&errors, &expected);
+    }
+}

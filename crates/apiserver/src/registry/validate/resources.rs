@@ -60,3 +60,60 @@ pub(in crate::registry) fn read(written: &Written) -> Quantity {
 pub(in crate::registry) fn shown(quantity: &Quantity) -> String {
     as_json(&Value::string(quantity.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::validate::check_causes;
+
+    type Judge = fn(&str, &Path<'_>, &mut Errors);
+
+    #[test]
+    fn a_resource_is_called_what_its_place_knows() {
+        let check = |judge: Judge, name: &str, expected: &[&str]| {
+            let mut errors = Errors::new();
+            judge(name, &Path::Root.field("r"), &mut errors);
+            check_causes(&errors, expected);
+        };
+        check(name, "cpu", &[]);
+        check(name, "example.com/gpu", &[]);
+        check(
+            name,
+            "gpu",
+            &["r: Invalid value: \"gpu\": must be a standard resource type or fully qualified"],
+        );
+        check(name, "a b", &["r: Invalid value: \"a b\": name part must consist"]);
+        check(name_in_container, "hugepages-2Mi", &[]);
+        check(
+            name_in_container,
+            "pods",
+            &["r: Invalid value: \"pods\": must be a standard resource for containers"],
+        );
+        check(
+            name_in_container,
+            "requests.example.com/gpu",
+            &[
+                "r: Invalid value: \"requests.example.com/gpu\": doesn't follow extended resource name standard",
+            ],
+        );
+        check(name_in_quota, "requests.cpu", &[]);
+        check(
+            name_in_quota,
+            "storage",
+            &["r: Invalid value: \"storage\": must be a standard resource for quota"],
+        );
+    }
+
+    #[test]
+    fn amounts_are_not_negative_and_whole_where_things_are_counted() {
+        let check = |name: &str, found: &str, expected: &[&str]| {
+            let mut errors = Errors::new();
+            amount(name, &Written(found.to_owned()), &Path::Root.field("r"), &mut errors);
+            check_causes(&errors, expected);
+        };
+        check("cpu", "100m", &[]);
+        check("cpu", "-1", &["r: Invalid value: \"-1\": must be greater than or equal to 0"]);
+        check("pods", "1500m", &["r: Invalid value: \"1500m\": must be an integer"]);
+        check("example.com/gpu", "500m", &["r: Invalid value: \"500m\": must be an integer"]);
+    }
+}

@@ -42,3 +42,38 @@ pub(in crate::registry) fn of_node(taints: &[Value], at: &Path<'_>, errors: &mut
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use coracle_api::codec::json;
+
+    use super::*;
+    use crate::registry::validate::check_causes;
+
+    #[test]
+    fn taints_are_named_have_an_effect_and_stand_once() {
+        let check = |taints: &str, expected: &[&str]| {
+            let taints = json::parse(taints.as_bytes()).unwrap();
+            let mut errors = Errors::new();
+            of_node(taints.as_array().unwrap(), &Path::Root.field("t"), &mut errors);
+            check_causes(&errors, expected);
+        };
+        check(r#"[{"key":"a","effect":"NoSchedule"},{"key":"a","effect":"NoExecute"}]"#, &[]);
+        check(
+            r#"[{"key":"","value":"a b","effect":"X"},{"key":"k"}]"#,
+            &[
+                "t[0].key: Invalid value: \"\": name part must be non-empty",
+                "t[0].key: Invalid value: \"\": name part must consist",
+                "t[0].value: Invalid value: \"a b\": a valid label must be",
+                "t[0].effect: Unsupported value: \"X\": supported values: \"NoSchedule\", \"PreferNoSchedule\", \"NoExecute\"",
+                "t[1].effect: Required value",
+            ],
+        );
+        check(
+            r#"[{"key":"a","effect":"NoSchedule"},{"key":"a","value":"b","effect":"NoSchedule"}]"#,
+            &[
+                "t[1]: Duplicate value: {\"Key\":\"a\",\"Value\":\"b\",\"Effect\":\"NoSchedule\",\"TimeAdded\":null}: taints must",
+            ],
+        );
+    }
+}

@@ -33,18 +33,6 @@ impl Strategy for Nodes {
         true
     }
 
-    fn prepare_create(&self, new: &mut Value, _: &Context<'_>) {
-        drop_unless_in_use(new, None, ["spec", "configSource"]);
-        drop_unless_in_use(new, None, ["status", "config"]);
-    }
-
-    fn prepare_update(&self, new: &mut Value, old: &Value, cx: &Context<'_>) {
-        match cx.part {
-            Part::Status => drop_unless_in_use(new, Some(old), ["status", "config"]),
-            _ => drop_unless_in_use(new, Some(old), ["spec", "configSource"]),
-        }
-    }
-
     fn validate(&self, new: &Judged<'_, Node>, _: &Context<'_>, errors: &mut Errors) {
         annotations::judge(new.tree.meta(), &METADATA.field("annotations"), errors);
         judge_taints(new, errors);
@@ -107,15 +95,6 @@ impl Strategy for Nodes {
             warnings.extend(ip::network_warnings(network, &at.index(index)));
         }
         warnings
-    }
-}
-
-/// Takes a field away that nothing reads any more, unless the old node has it.
-fn drop_unless_in_use(new: &mut Value, old: Option<&Value>, path: [&str; 2]) {
-    if old.and_then(|old| old.at(&path)).is_none()
-        && let Some(parent) = new.as_object_mut().and_then(|node| node.get_mut(path[0])?.as_object_mut())
-    {
-        parent.remove(path[1]);
     }
 }
 
@@ -239,5 +218,48 @@ fn judge_kept(new: &Judged<'_, Node>, old: &Judged<'_, Node>, errors: &mut Error
     if provider(old).is_some() && provider(old) != provider(new) {
         let detail = "node updates may not change providerID except from \"\" to valid";
         errors.push(FieldError::forbidden(&SPEC.field("providerID"), detail));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::validate::check_causes;
+
+    #[test]
+    fn a_node_has_one_network_of_each_family() {
+        let check = |networks: &[&str], expected: &[&str]| {
+            let networks: Vec<String> = networks.iter().map(ToString::to_string).collect();
+            let mut errors = Errors::new();
+            judge_networks(&networks, &mut errors);
+            check_causes(&errors, expected);
+        };
+        check(&["10.0.0.0/24", "fd00::/64"], &[]);
+        check(
+            &["10.0.0.1/24"],
+            &["spec.podCIDRs[0]: Invalid value: \"10.0.0.1/24\": must not have bits set"],
+        );
+        check(
+            &["10.0.0.0/24", "10.1.0.0/24"],
+            &["spec.podCIDRs: Invalid value: [\"10.0.0.0/24\",\"10.1.0.0/24\"]: may"],
+        );
+        check(
+            &["10.0.0.0/24", "x"],
+            &[
+                "spec.podCIDRs[1]: Invalid value: \"x\": must be a valid CIDR value",
+                "spec.podCIDRs: Internal error: invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[1]: <nil> (invalid CIDR address: x)",
+                "spec.podCIDRs: Invalid value: [\"10.0.0.0/24\",\"x\"]: may specify no more",
+            ],
+        );
+    }
+
+    #[test]
+    fn features_are_called_in_camel_case() {
+        let check = |name: &str, good: bool| assert_eq!(feature_fault(name).is_none(), good, "{name}");
+        check("MyFeature", true);
+        check("MyFeature/mySub/Sub2", true);
+        for bad in ["", "myFeature", "My-Feature", "My/", "My/1x"] {
+            check(bad, false);
+        }
     }
 }

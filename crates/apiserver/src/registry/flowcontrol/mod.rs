@@ -1,0 +1,32 @@
+//! Kinds of `flowcontrol.apiserver.k8s.io`: which requests wait for which.
+
+mod flow_schema;
+mod priority_level;
+
+pub(super) use flow_schema::FlowSchemas;
+pub(super) use priority_level::PriorityLevels;
+
+use std::collections::BTreeSet;
+
+use coracle_api::field_error::FieldError;
+use coracle_api::{Path, Value};
+
+use super::strategy::Errors;
+use super::validate::internal;
+
+/// Judges the conditions of a status: each has a type of its own.
+fn judge_conditions(object: &Value, errors: &mut Errors) {
+    let at = Path::Root.field("status.conditions");
+    let mut types = BTreeSet::new();
+    let found = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+    for (index, condition) in found.iter().enumerate() {
+        let at = at.index(index);
+        let kind = condition.get("type").and_then(Value::as_str).unwrap_or_default();
+        if !types.insert(kind) {
+            errors.push(FieldError::duplicate(&at.field("type"), internal::text(kind)));
+        }
+        if kind.is_empty() {
+            errors.push(FieldError::required(&at.field("type"), ""));
+        }
+    }
+}
