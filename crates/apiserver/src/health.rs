@@ -53,12 +53,13 @@ enum Check {
 }
 
 /// Hooks in the order in which upstream lists them; others follow.
-const ORDER: [&str; 10] = [
+const ORDER: [&str; 11] = [
     "generic-apiserver-start-informers",
     "priority-and-fairness-config-consumer",
     "start-system-namespaces-controller",
     "start-cluster-authentication-info-controller",
     "storage-readiness",
+    "rbac/bootstrap-roles",
     "scheduling/bootstrap-system-priority-classes",
     "priority-and-fairness-config-producer",
     "bootstrap-controller",

@@ -1,7 +1,7 @@
 //! One request from TLS to bytes.
 //!
 //! A connection arrives at [`serve`]: TLS, HTTP/1.1 or HTTP/2, its limits. Each request of it goes to [`handler`], which
-//! takes the path apart ([`request`]), knows who asks ([`authn`]), finds the resource in the catalogue and hands over to
+//! takes the path apart ([`request`]), knows who asks ([`authn`]) and what they may do ([`authz`]), finds the resource in the catalogue and hands over to
 //! the [`registry`]: one road for every kind, with create, get, list, watch, update, patch and delete. A write is brought
 //! into the version that is kept ([`hub`]), passes [`admission`], is shaped and judged by its kind's strategy, encoded
 //! once and swapped into the store; the feed of the [`cache`] brings it back, and only then is it answered. Reads and
@@ -9,8 +9,9 @@
 //! [`status`] the refusals. [`discovery`] tells what there is, [`openapi`] what it looks like, [`bootstrap`] makes what a
 //! new cluster has.
 //!
-//! Not here yet: authorization, the strategies of most kinds.
+//! Not here yet: the strategies of many kinds.
 
+pub mod access;
 pub mod admission;
 pub mod answer;
 pub mod authn;

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,9 +12,12 @@ use coracle_store::Store;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use crate::access::{Access, Mode};
 use crate::admission::Admission;
-use crate::authn::{Authentication, Authenticator, Authorities, BearerTokens, ClientCertificates};
-use crate::authz::{AlwaysAllow, Authorization};
+use crate::authn::{
+    Authentication, Authenticator, Authorities, BearerTokens, ClientCertificates, FrontProxy,
+    FrontProxyConfig, ProxyHeaders,
+};
 use crate::bootstrap::{self, Advertised};
 use crate::cache::{Caches, FeedError};
 use crate::chain::Chain;
@@ -46,6 +49,10 @@ pub struct Config {
     pub http2_streams: u32,
     /// Who signs client certificates; absent: nobody is known by a certificate.
     pub client_authorities: Option<PathBuf>,
+    /// Who may say in headers whom a request is for.
+    pub front_proxy: Option<FrontProxyConfig>,
+    /// Who decides what may be done, in their order.
+    pub authorization: Vec<Mode>,
     /// Whether requests without credentials are let in, as `system:anonymous`.
     pub anonymous: bool,
     /// Whether others write to the store as well.
@@ -75,8 +82,8 @@ pub struct Doors {
 /// Why a server does not run, or no longer.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    #[error("the client CA cannot be used")]
-    ClientCa(#[from] FileError),
+    #[error("an authority of clients or proxies cannot be used")]
+    Authorities(#[from] FileError),
     #[error(transparent)]
     Tls(#[from] TlsError),
     #[error("the caches cannot be filled")]
@@ -101,17 +108,19 @@ pub async fn run(
     let store: Arc<dyn Store> = Arc::new(MeasuredStore { store, metrics: metrics.clone() });
     let caches = Arc::new(Caches::new());
     let from = caches.fill(&*store).await?;
+    let trusted = Trusted::read(config)?;
     let registry = Arc::new(Registry {
         store: store.clone(),
         caches: caches.clone(),
         admission: Admission::default(),
+        access: Access::new(authentication(config, &trusted), &config.authorization, &caches),
         node_ports: NodePorts::default(),
         shared_store: config.shared_store,
         allow_privileged: config.allow_privileged,
         now: world.now,
         random: world.random,
     });
-    let house = assemble(config, address, registry, world, metrics)?;
+    let house = assemble(config, trusted, address, registry, world, metrics)?;
     in_process.open(house.chain.clone());
     let hooks = &house.hooks;
     tokio::select! {
@@ -147,12 +156,12 @@ struct House {
 
 fn assemble(
     config: &Config,
+    trusted: Trusted,
     address: Option<SocketAddr>,
     registry: Arc<Registry>,
     world: World,
     metrics: Arc<Metrics>,
 ) -> Result<House, RunError> {
-    let authorities = client_authorities(config)?;
     let (hooks, lifecycle, flow) = (Hooks::new(), Arc::new(Lifecycle::default()), Arc::new(Flow::default()));
     let health = Health { store: registry.store.clone(), lifecycle: lifecycle.clone(), hooks: hooks.all() };
     let server = Arc::new(Server {
@@ -166,8 +175,6 @@ fn assemble(
     });
     let chain = Arc::new(Chain {
         server,
-        authentication: authentication(authorities.clone(), config.anonymous),
-        authorization: Authorization { chain: vec![Arc::new(AlwaysAllow)] },
         flow: flow.clone(),
         lifecycle: lifecycle.clone(),
         request_timeout: config.request_timeout,
@@ -175,7 +182,12 @@ fn assemble(
         world,
     });
     let serving = address.map(|_| serving(config, chain.clone(), world)).transpose()?;
-    let facts = bootstrap::Facts { advertised: config.advertised.clone(), client_authorities: authorities };
+    let facts = bootstrap::Facts {
+        advertised: config.advertised.clone(),
+        client_authorities: trusted.clients,
+        proxy_authorities: trusted.proxies,
+        front_proxy: config.front_proxy.clone(),
+    };
     Ok(House { chain, serving, flow, loopback: Loopback::new(registry), facts, hooks, lifecycle })
 }
 
@@ -260,19 +272,43 @@ impl Hooks {
     }
 }
 
-fn client_authorities(config: &Config) -> Result<Option<Arc<FromFiles<Authorities>>>, FileError> {
-    let Some(file) = &config.client_authorities else { return Ok(None) };
-    let read = FromFiles::open(vec![file.clone()], |contents| {
-        Authorities::new(serve::certificates(&contents[0])?).map_err(|error| error.to_string())
-    });
-    Ok(Some(Arc::new(read?)))
+/// Whose certificates count.
+struct Trusted {
+    clients: Option<Arc<FromFiles<Authorities>>>,
+    proxies: Option<Arc<FromFiles<Authorities>>>,
 }
 
-fn authentication(authorities: Option<Arc<FromFiles<Authorities>>>, anonymous: bool) -> Authentication {
+impl Trusted {
+    fn read(config: &Config) -> Result<Trusted, FileError> {
+        Ok(Trusted {
+            clients: config.client_authorities.as_deref().map(authorities).transpose()?,
+            proxies: config.front_proxy.as_ref().map(|proxy| authorities(&proxy.authorities)).transpose()?,
+        })
+    }
+}
+
+fn authorities(file: &Path) -> Result<Arc<FromFiles<Authorities>>, FileError> {
+    let read = FromFiles::open(vec![file.to_path_buf()], |contents| {
+        Authorities::new(serve::certificates(&contents[0])?).map_err(|error| error.to_string())
+    });
+    Ok(Arc::new(read?))
+}
+
+fn authentication(config: &Config, trusted: &Trusted) -> Authentication {
     let mut chain: Vec<Box<dyn Authenticator>> = Vec::new();
-    if let Some(authorities) = authorities {
-        chain.push(Box::new(ClientCertificates { authorities }));
+    let mut proxy_headers = ProxyHeaders::standard();
+    if let (Some(proxy), Some(authorities)) = (&config.front_proxy, &trusted.proxies) {
+        let headers = proxy.headers();
+        proxy_headers = proxy_headers.and(&headers);
+        chain.push(Box::new(FrontProxy {
+            authorities: authorities.clone(),
+            names: proxy.names.clone(),
+            headers,
+        }));
+    }
+    if let Some(authorities) = &trusted.clients {
+        chain.push(Box::new(ClientCertificates { authorities: authorities.clone() }));
     }
     chain.push(Box::new(BearerTokens));
-    Authentication { chain, anonymous }
+    Authentication { chain, anonymous: config.anonymous, proxy_headers }
 }

@@ -27,35 +27,75 @@ const UID: Oid<'static> = oid!(1.3.6.1.4.1.57683.2);
 /// The extra field that tells which credential was used.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
+/// A judgement that was not favourable is asked for again after so many seconds.
+const WRONG_FOR: i64 = 10;
+
 /// The other end of a connection.
 pub struct Peer {
     /// Its own certificate first; empty: it has none.
     chain: Vec<CertificateDer<'static>>,
-    judged: Mutex<Option<Judged>>,
+    /// As a client, and as a proxy that speaks for others.
+    client: Mutex<Option<Judged>>,
+    proxy: Mutex<Option<Judged>>,
     /// A component of this process, whose identity whoever assembled it has said.
     known: Option<Arc<User>>,
 }
 
-/// A certificate that was found good.
+/// What was found out about a certificate, for as long as it holds.
 struct Judged {
     by: Arc<Authorities>,
-    expires: i64,
-    user: Arc<User>,
+    until: i64,
+    judgement: Judgement,
+}
+
+/// What some authorities say of a certificate.
+#[derive(Clone, Debug)]
+pub(super) enum Judgement {
+    NoCertificate,
+    Good(Arc<User>),
+    /// It is good and names nobody.
+    Nameless,
+    Wrong(String),
 }
 
 impl Peer {
     pub fn new(chain: Vec<CertificateDer<'static>>) -> Peer {
-        Peer { chain, judged: Mutex::default(), known: None }
+        Peer { chain, client: Mutex::default(), proxy: Mutex::default(), known: None }
     }
 
     /// A component of this process.
     pub fn known(user: User) -> Peer {
-        Peer { chain: Vec::new(), judged: Mutex::default(), known: Some(Arc::new(user.authenticated())) }
+        Peer { known: Some(Arc::new(user.authenticated())), ..Peer::new(Vec::new()) }
     }
 
     /// Who it is, if nobody need ask.
     pub fn user(&self) -> Option<&Arc<User>> {
         self.known.as_ref()
+    }
+
+    /// What those say who sign the certificates of proxies.
+    pub(super) fn proxy(&self, by: &Arc<Authorities>, now: Timestamp) -> Judgement {
+        self.judged(&self.proxy, by, now)
+    }
+
+    fn judged(&self, known: &Mutex<Option<Judged>>, by: &Arc<Authorities>, now: Timestamp) -> Judgement {
+        if self.chain.is_empty() {
+            return Judgement::NoCertificate;
+        }
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(judged) = &*known
+            && Arc::ptr_eq(&judged.by, by)
+            && now.unix_seconds() <= judged.until
+        {
+            return judged.judgement.clone();
+        }
+        let (judgement, until) = match by.judge(&self.chain, now) {
+            Ok((Some(user), expires)) => (Judgement::Good(Arc::new(user.authenticated())), expires),
+            Ok((None, expires)) => (Judgement::Nameless, expires),
+            Err(why) => (Judgement::Wrong(why), now.unix_seconds() + WRONG_FOR),
+        };
+        *known = Some(Judged { by: by.clone(), until, judgement: judgement.clone() });
+        judgement
     }
 }
 
@@ -87,14 +127,14 @@ impl Authorities {
     }
 
     /// The user of a presented chain, and when it ceases to be one.
-    fn judge(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Result<Option<(User, i64)>, String> {
-        let [own, intermediates @ ..] = chain else { return Ok(None) };
+    fn judge(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Result<(Option<User>, i64), String> {
+        let [own, intermediates @ ..] = chain else { return Err("no certificate".to_string()) };
         let seconds = u64::try_from(now.unix_seconds()).unwrap_or_default();
         let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         self.verifier.verify_client_cert(own, intermediates, now).map_err(|error| error.to_string())?;
         let (_, certificate) = X509Certificate::from_der(own).map_err(|error| error.to_string())?;
         let expires = certificate.validity().not_after.timestamp();
-        Ok(user(certificate.subject(), own)?.map(|user| (user, expires)))
+        Ok((user(certificate.subject(), own)?, expires))
     }
 }
 
@@ -106,25 +146,12 @@ pub struct ClientCertificates {
 #[async_trait]
 impl Authenticator for ClientCertificates {
     async fn authenticate(&self, presented: &Presented<'_>) -> Opinion {
-        if presented.peer.chain.is_empty() {
-            return Opinion::Unknown;
-        }
         let authorities = self.authorities.current(presented.now);
-        let mut judged = presented.peer.judged.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = &*judged
-            && Arc::ptr_eq(&known.by, &authorities)
-            && presented.now.unix_seconds() <= known.expires
-        {
-            return Opinion::Known(known.user.clone());
-        }
-        match authorities.judge(&presented.peer.chain, presented.now) {
-            Ok(None) => Opinion::Unknown,
-            Ok(Some((user, expires))) => {
-                let user = Arc::new(user.authenticated());
-                *judged = Some(Judged { by: authorities, expires, user: user.clone() });
-                Opinion::Known(user)
-            }
-            Err(why) => Opinion::Wrong(why),
+        let peer = presented.peer;
+        match peer.judged(&peer.client, &authorities, presented.now) {
+            Judgement::NoCertificate | Judgement::Nameless => Opinion::Unknown,
+            Judgement::Good(user) => Opinion::Known(user),
+            Judgement::Wrong(why) => Opinion::Wrong(why),
         }
     }
 }

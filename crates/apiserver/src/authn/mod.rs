@@ -6,18 +6,20 @@
 
 mod bearer;
 mod certificate;
+mod request_header;
 mod user;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use coracle_api::time::Timestamp;
-use http::HeaderMap;
+use http::{HeaderMap, header};
 use tracing::debug;
 
 pub use bearer::BearerTokens;
 pub use certificate::{Authorities, BadClientCa, ClientCertificates, Peer};
-pub use user::{Caller, User};
+pub use request_header::{FrontProxy, FrontProxyConfig, ProxyHeaders};
+pub use user::{ANONYMOUS, AUTHENTICATED, Caller, MASTERS, UNAUTHENTICATED, User, service_account_groups};
 
 use crate::ApiError;
 
@@ -49,6 +51,8 @@ pub struct Authentication {
     pub chain: Vec<Box<dyn Authenticator>>,
     /// Whether those who present nothing are let in, as nobody.
     pub anonymous: bool,
+    /// The headers in which proxies say whom they speak for, whether or not one is expected.
+    pub proxy_headers: ProxyHeaders,
 }
 
 impl Authentication {
@@ -69,6 +73,12 @@ impl Authentication {
             }
         }
         if self.anonymous && !wrong { Ok(User::anonymous()) } else { Err(ApiError::unauthorized()) }
+    }
+
+    /// Takes everything away that says who sends a request: it has been judged, and nobody behind us is to see it.
+    pub fn remove_credentials(&self, headers: &mut HeaderMap) {
+        headers.remove(header::AUTHORIZATION);
+        self.proxy_headers.remove_from(headers);
     }
 }
 
@@ -95,7 +105,8 @@ mod tests {
 
     async fn check(opinions: Vec<Opinion>, anonymous: bool, expected: Option<&str>) {
         let chain = opinions.into_iter().map(|opinion| Box::new(Says(opinion)) as Box<dyn Authenticator>);
-        let authentication = Authentication { chain: chain.collect(), anonymous };
+        let authentication =
+            Authentication { chain: chain.collect(), anonymous, proxy_headers: ProxyHeaders::default() };
         let (peer, headers) = (Peer::new(Vec::new()), HeaderMap::new());
         let presented = Presented { peer: &peer, headers: &headers, now: Timestamp::from_unix(0, 0) };
         let user = authentication.user(&presented).await;

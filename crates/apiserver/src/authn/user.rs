@@ -4,11 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Of everybody who has been recognised.
-const AUTHENTICATED: &str = "system:authenticated";
+pub const AUTHENTICATED: &str = "system:authenticated";
 /// Of everybody who has not.
-const UNAUTHENTICATED: &str = "system:unauthenticated";
+pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 /// Those who may do anything.
-const MASTERS: &str = "system:masters";
+pub const MASTERS: &str = "system:masters";
+
+/// The name of whoever shows nothing.
+pub const ANONYMOUS: &str = "system:anonymous";
+
+/// The groups of every service account of a namespace.
+pub fn service_account_groups(namespace: &str) -> [String; 2] {
+    ["system:serviceaccounts".to_string(), format!("system:serviceaccounts:{namespace}")]
+}
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
@@ -30,14 +38,14 @@ impl User {
     /// Whoever shows nothing.
     pub fn anonymous() -> Arc<User> {
         Arc::new(User {
-            name: "system:anonymous".to_string(),
+            name: ANONYMOUS.to_string(),
             groups: vec![UNAUTHENTICATED.to_string()],
             ..User::default()
         })
     }
 
     pub fn is_anonymous(&self) -> bool {
-        self.name == "system:anonymous"
+        self.name == ANONYMOUS
     }
 
     pub fn is_in(&self, group: &str) -> bool {

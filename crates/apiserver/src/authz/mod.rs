@@ -3,33 +3,66 @@
 //! Each allows, denies, or has no opinion; the first of the former two decides, and what nobody allows is refused. Those
 //! of `system:masters` are never asked about.
 
+mod attributes;
+pub mod rbac;
+
+use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use coracle_api::go_text::Quoted;
+
+pub use attributes::{Attributes, Subject, What};
+pub use rbac::Rbac;
+use rbac::Rule;
+use rbac::policy::Binding;
 
 use crate::ApiError;
 use crate::authn::User;
-use crate::request::RequestInfo;
 use crate::status::Details;
-
-/// What somebody is about to do.
-pub struct Attributes<'a> {
-    pub user: &'a User,
-    pub request: &'a RequestInfo,
-}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    Allow,
+    Allow(Grant),
     /// Nobody else is asked. The reason is told to the client.
     Deny(String),
     NoOpinion(String),
+}
+
+/// Why something is allowed; put into words only for those who ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Grant {
+    /// There is nothing to say.
+    Plain,
+    Binding(Arc<Binding>),
+}
+
+impl Grant {
+    /// The reason, for the user that it was given to.
+    pub fn told<'a>(&'a self, user: &'a User) -> impl fmt::Display + 'a {
+        fmt::from_fn(move |f| match self {
+            Grant::Plain => Ok(()),
+            Grant::Binding(binding) => write!(f, "RBAC: allowed by {}", binding.described(user)),
+        })
+    }
+}
+
+/// What an authorizer can say of all that a user may do in a namespace.
+#[derive(Debug, Default)]
+pub struct Listing {
+    pub rules: Vec<Rule>,
+    /// There is more that cannot be listed.
+    pub incomplete: bool,
+    /// What stood in the way; empty: nothing.
+    pub error: String,
 }
 
 /// One of the chain.
 #[async_trait]
 pub trait Authorizer: Send + Sync {
     async fn authorize(&self, attributes: &Attributes<'_>) -> Decision;
+
+    fn rules(&self, user: &User, namespace: &str) -> Listing;
 }
 
 /// Allows everything: `--authorization-mode=AlwaysAllow`.
@@ -38,7 +71,29 @@ pub struct AlwaysAllow;
 #[async_trait]
 impl Authorizer for AlwaysAllow {
     async fn authorize(&self, _: &Attributes<'_>) -> Decision {
-        Decision::Allow
+        Decision::Allow(Grant::Plain)
+    }
+
+    fn rules(&self, _: &User, _: &str) -> Listing {
+        let all = || vec!["*".into()].into_boxed_slice();
+        let none = || Vec::new().into_boxed_slice();
+        let resources = Rule { verbs: all(), groups: all(), resources: all(), names: none(), urls: none() };
+        let paths = Rule { groups: none(), resources: none(), urls: all(), ..resources.clone() };
+        Listing { rules: vec![resources, paths], ..Listing::default() }
+    }
+}
+
+/// Allows nothing, and leaves it to others to allow something: `--authorization-mode=AlwaysDeny`.
+pub struct AlwaysDeny;
+
+#[async_trait]
+impl Authorizer for AlwaysDeny {
+    async fn authorize(&self, _: &Attributes<'_>) -> Decision {
+        Decision::NoOpinion("Everything is forbidden.".to_string())
+    }
+
+    fn rules(&self, _: &User, _: &str) -> Listing {
+        Listing::default()
     }
 }
 
@@ -50,53 +105,75 @@ pub struct Authorization {
 impl Authorization {
     /// Whether it may be done, or the refusal.
     pub async fn check(&self, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        match self.decide(attributes).await {
+            Decision::Allow(_) => Ok(()),
+            Decision::Deny(reason) | Decision::NoOpinion(reason) => Err(forbidden(attributes, &reason)),
+        }
+    }
+
+    pub async fn allows(&self, attributes: &Attributes<'_>) -> bool {
+        matches!(self.decide(attributes).await, Decision::Allow(_))
+    }
+
+    /// What the chain as a whole says.
+    pub async fn decide(&self, attributes: &Attributes<'_>) -> Decision {
         if attributes.user.is_master() {
-            return Ok(());
+            return Decision::Allow(Grant::Plain);
         }
         let mut reasons = Vec::new();
         for authorizer in &self.chain {
             match authorizer.authorize(attributes).await {
-                Decision::Allow => return Ok(()),
-                Decision::Deny(reason) => {
-                    reasons.push(reason);
-                    break;
-                }
+                Decision::NoOpinion(reason) if reason.is_empty() => {}
                 Decision::NoOpinion(reason) => reasons.push(reason),
+                decided => return decided,
             }
         }
-        reasons.retain(|reason| !reason.is_empty());
-        Err(forbidden(attributes, &reasons.join("\n")))
+        Decision::NoOpinion(reasons.join("\n"))
+    }
+
+    /// What all of the chain say of everything that a user may do in a namespace.
+    pub fn rules(&self, user: &User, namespace: &str) -> Listing {
+        let mut all = Listing::default();
+        let mut errors = Vec::new();
+        for authorizer in &self.chain {
+            let listing = authorizer.rules(user, namespace);
+            all.rules.extend(listing.rules);
+            all.incomplete |= listing.incomplete;
+            errors.extend(Some(listing.error).filter(|error| !error.is_empty()));
+        }
+        all.error = if errors.is_empty() { String::new() } else { rbac::aggregate(&errors) };
+        all
     }
 }
 
-fn forbidden(attributes: &Attributes<'_>, reason: &str) -> ApiError {
-    let (user, verb) = (&attributes.user.name, attributes.request.verb);
+/// The refusal of something that is not allowed, in upstream's words.
+pub fn forbidden(attributes: &Attributes<'_>, reason: &str) -> ApiError {
+    let (user, verb) = (Quoted(&attributes.user.name), attributes.verb);
+    let (what, details) = match attributes.what {
+        What::Path(path) => (format!("User {user} cannot {verb} path {}", Quoted(path)), Details::default()),
+        What::Resource(subject) => {
+            let resource = match subject.subresource {
+                "" => subject.resource.to_string(),
+                subresource => format!("{}/{subresource}", subject.resource),
+            };
+            let place = match subject.namespace {
+                "" => "at the cluster scope".to_string(),
+                namespace => format!("in the namespace {}", Quoted(namespace)),
+            };
+            let (resource, group) = (Quoted(&resource), Quoted(subject.group));
+            let details = Details {
+                name: subject.name.to_string(),
+                group: subject.group.to_string(),
+                kind: subject.resource.to_string(),
+                ..Details::default()
+            };
+            (format!("User {user} cannot {verb} resource {resource} in API group {group} {place}"), details)
+        }
+    };
+    // Nothing that somebody sent is to look like HTML to a browser.
+    let what = what.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-    let Some(target) = &attributes.request.target else {
-        let path = &attributes.request.path;
-        return ApiError::denied(
-            Details::default(),
-            &format!("User {user:?} cannot {verb} path {path:?}{reason}"),
-        );
-    };
-    let resource = match target.subresource.as_str() {
-        "" => target.resource.to_string(),
-        subresource => format!("{}/{subresource}", target.resource),
-    };
-    let place = match target.namespace.as_str() {
-        "" => "at the cluster scope".to_string(),
-        namespace => format!("in the namespace {namespace:?}"),
-    };
-    let group = target.group.as_str();
-    let what =
-        format!("User {user:?} cannot {verb} resource {resource:?} in API group {group:?} {place}{reason}");
-    let details = Details {
-        name: target.name.to_string(),
-        group: group.to_string(),
-        kind: target.resource.to_string(),
-        ..Details::default()
-    };
-    ApiError::denied(details, &what)
+    ApiError::denied(details, &format!("{what}{reason}"))
 }
 
 #[cfg(test)]
@@ -104,7 +181,7 @@ mod tests {
     use http::Method;
 
     use super::*;
-    use crate::request::Query;
+    use crate::request::{Query, RequestInfo};
 
     struct Says(Decision);
 
@@ -113,13 +190,18 @@ mod tests {
         async fn authorize(&self, _: &Attributes<'_>) -> Decision {
             self.0.clone()
         }
+
+        fn rules(&self, _: &User, _: &str) -> Listing {
+            Listing::default()
+        }
     }
 
     async fn check(chain: Vec<Decision>, group: &str, method: Method, path: &str, expected: Option<&str>) {
         let chain = chain.into_iter().map(|decision| Arc::new(Says(decision)) as Arc<dyn Authorizer>);
         let user = User { name: "jane".to_string(), groups: vec![group.to_string()], ..User::default() };
         let request = RequestInfo::new(&method, path, &Query::parse(""));
-        let attributes = Attributes { user: &user, request: &request };
+        let query = Query::parse("");
+        let attributes = Attributes::of(&user, &request, &query);
         let result = Authorization { chain: chain.collect() }.check(&attributes).await;
         assert_eq!(result.err().map(|error| error.message).as_deref(), expected);
     }
@@ -131,9 +213,9 @@ mod tests {
     #[tokio::test]
     async fn the_first_who_decides_is_heard_and_masters_are_not_asked_about() {
         let deny = || Decision::Deny("no".to_string());
-        check(vec![no_opinion(""), Decision::Allow, deny()], "", Method::GET, "/", None).await;
+        check(vec![no_opinion(""), Decision::Allow(Grant::Plain), deny()], "", Method::GET, "/", None).await;
         check(
-            vec![deny(), Decision::Allow],
+            vec![no_opinion("unheard"), deny(), Decision::Allow(Grant::Plain)],
             "",
             Method::GET,
             "/",

@@ -6,12 +6,13 @@ use std::collections::BTreeSet;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use coracle_api::codec::json;
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};
 use rustls::pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::{MANAGER, RETRY};
+use super::{Facts, MANAGER, RETRY};
 use crate::ApiError;
 use crate::authn::Authorities;
 use crate::hooks::Hook;
@@ -25,21 +26,23 @@ const NAME: &str = "extension-apiserver-authentication";
 const KEY: &str = "kube-system/extension-apiserver-authentication";
 const CLIENT_CA: &str = "client-ca-file";
 
-pub(super) async fn run(loopback: &Loopback, authorities: Option<&FromFiles<Authorities>>, hook: &Hook) {
+const PROXY_CA: &str = "requestheader-client-ca-file";
+
+type FromFile<'a> = Option<&'a FromFiles<Authorities>>;
+
+pub(super) async fn run(loopback: &Loopback, facts: &Facts, hook: &Hook) {
     let listening = loopback.cache(resource("", "v1", "configmaps")).bell_of(KEY);
     loop {
         // Listened to before anything is looked at, so that nothing in between is missed.
         let heard = listening.bell.heard();
         tokio::pin!(heard);
         heard.as_mut().enable();
+        let (clients, proxies) = (facts.client_authorities.as_deref(), facts.proxy_authorities.as_deref());
         let reloaded = async {
-            match authorities {
-                Some(authorities) => authorities.changed().await,
-                None => std::future::pending().await,
-            }
+            tokio::select! { () = changed(clients) => {}, () = changed(proxies) => {} }
         };
         tokio::pin!(reloaded);
-        match ensure(loopback, authorities).await {
+        match ensure(loopback, facts).await {
             Ok(()) => {
                 hook.done();
                 tokio::select! {
@@ -55,26 +58,56 @@ pub(super) async fn run(loopback: &Loopback, authorities: Option<&FromFiles<Auth
     }
 }
 
-async fn ensure(loopback: &Loopback, authorities: Option<&FromFiles<Authorities>>) -> Result<(), ApiError> {
+async fn changed(authorities: FromFile<'_>) {
+    match authorities {
+        Some(authorities) => authorities.changed().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn ensure(loopback: &Loopback, facts: &Facts) -> Result<(), ApiError> {
     let config_maps = resource("", "v1", "configmaps");
-    let now = (loopback.registry.now)();
-    let own = authorities.map(|authorities| authorities.current(now));
-    let own = own.as_ref().map(|authorities| authorities.certificates()).unwrap_or_default();
     let found = loopback.get(config_maps, KEY);
-    let before = found.as_ref().and_then(|found| found.at(&["data", CLIENT_CA])).and_then(Value::as_str);
-    let text = bundle(before.unwrap_or_default(), own, now);
+    let before = found.as_ref().and_then(|found| found.get("data")?.as_object()).cloned().unwrap_or_default();
+    let data = wanted(&before, facts, (loopback.registry.now)());
     match found {
-        None => loopback.ensure(config_maps, NAMESPACE, MANAGER, &config_map(&text)).await,
-        Some(found) if before.unwrap_or_default() == text => {
-            drop(found);
-            Ok(())
-        }
+        None => loopback.ensure(config_maps, NAMESPACE, MANAGER, &config_map(data)).await,
+        Some(_) if before == data => Ok(()),
         Some(mut found) => {
-            let data = found.as_object_mut().expect("what is kept is an object").object_mut("data");
-            data.insert(CLIENT_CA, text.as_str());
+            found.as_object_mut().expect("what is kept is an object").insert("data", data);
             loopback.update(config_maps, NAMESPACE, Part::Main, MANAGER, &found).await.map(drop)
         }
     }
+}
+
+/// What is to be told: what others trust, and what this server does.
+fn wanted(before: &Map, facts: &Facts, now: Timestamp) -> Map {
+    let mut data = before.clone();
+    let mut trust = |key: &'static str, authorities: FromFile<'_>| {
+        let own = authorities.map(|authorities| authorities.current(now));
+        let own = own.as_ref().map(|authorities| authorities.certificates()).unwrap_or_default();
+        let text = bundle(before.str(key).unwrap_or_default(), own, now);
+        if !text.is_empty() {
+            data.insert(key, text.as_str());
+        }
+    };
+    trust(CLIENT_CA, facts.client_authorities.as_deref());
+    trust(PROXY_CA, facts.proxy_authorities.as_deref());
+    let Some(proxy) = &facts.front_proxy else { return data };
+    for (key, texts) in [
+        ("requestheader-allowed-names", &proxy.names),
+        ("requestheader-username-headers", &proxy.user_headers),
+        ("requestheader-uid-headers", &proxy.uid_headers),
+        ("requestheader-group-headers", &proxy.group_headers),
+        ("requestheader-extra-headers-prefix", &proxy.extra_prefixes),
+    ] {
+        if !texts.is_empty() || !key.contains("uid") {
+            let list: Vec<Value> = texts.iter().map(Value::string).collect();
+            let text = json::to_vec(&Value::from(list));
+            data.insert(key, String::from_utf8_lossy(&text).as_ref());
+        }
+    }
+    data
 }
 
 /// Those that were there and our own, each once, without those that have expired.
@@ -95,7 +128,7 @@ fn pem(der: &[u8]) -> String {
     format!("-----BEGIN CERTIFICATE-----\n{}-----END CERTIFICATE-----\n", lines.collect::<String>())
 }
 
-fn config_map(client_ca: &str) -> Value {
+fn config_map(data: Map) -> Value {
     let mut metadata = Map::new();
     metadata.insert("name", NAME);
     metadata.insert("namespace", NAMESPACE);
@@ -103,9 +136,7 @@ fn config_map(client_ca: &str) -> Value {
     object.insert("apiVersion", "v1");
     object.insert("kind", "ConfigMap");
     object.insert("metadata", metadata);
-    if !client_ca.is_empty() {
-        let mut data = Map::new();
-        data.insert(CLIENT_CA, client_ca);
+    if !data.is_empty() {
         object.insert("data", data);
     }
     Value::Object(object)

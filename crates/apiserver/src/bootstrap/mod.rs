@@ -8,6 +8,7 @@ mod authentication_info;
 mod flow_control;
 mod kubernetes_service;
 mod priority_classes;
+mod rbac;
 mod service_cidr;
 mod system_namespaces;
 
@@ -20,7 +21,7 @@ use tracing::warn;
 pub use kubernetes_service::Advertised;
 
 use crate::ApiError;
-use crate::authn::Authorities;
+use crate::authn::{Authorities, FrontProxyConfig};
 use crate::cache::Bell;
 use crate::hooks::Hook;
 use crate::loopback::Loopback;
@@ -37,11 +38,15 @@ pub struct Facts {
     pub advertised: Advertised,
     /// Who signs client certificates.
     pub client_authorities: Option<Arc<FromFiles<Authorities>>>,
+    /// Who signs the certificates of front proxies.
+    pub proxy_authorities: Option<Arc<FromFiles<Authorities>>>,
+    pub front_proxy: Option<FrontProxyConfig>,
 }
 
 /// The hooks of all parts.
 pub struct Hooks {
     namespaces: Arc<Hook>,
+    roles: Arc<Hook>,
     authentication_info: Arc<Hook>,
     priority_classes: Arc<Hook>,
     flow_control: Arc<Hook>,
@@ -54,6 +59,7 @@ impl Hooks {
     pub fn new() -> Hooks {
         Hooks {
             namespaces: Hook::new("start-system-namespaces-controller"),
+            roles: Hook::new("rbac/bootstrap-roles"),
             authentication_info: Hook::new("start-cluster-authentication-info-controller"),
             priority_classes: Hook::new("scheduling/bootstrap-system-priority-classes"),
             flow_control: Hook::new("priority-and-fairness-config-producer"),
@@ -66,6 +72,7 @@ impl Hooks {
     pub fn all(&self) -> Vec<Arc<Hook>> {
         vec![
             self.namespaces.clone(),
+            self.roles.clone(),
             self.authentication_info.clone(),
             self.priority_classes.clone(),
             self.flow_control.clone(),
@@ -87,11 +94,8 @@ pub async fn run(loopback: &Loopback, facts: &Facts, hooks: &Hooks) {
     let after_namespaces = async {
         hooks.namespaces.finished().await;
         tokio::join!(
-            authentication_info::run(
-                loopback,
-                facts.client_authorities.as_deref(),
-                &hooks.authentication_info
-            ),
+            authentication_info::run(loopback, facts, &hooks.authentication_info),
+            rbac::run(loopback, &hooks.roles),
             kubernetes_service::run(
                 loopback,
                 &facts.advertised,

@@ -4,12 +4,14 @@
 //! (a list or a page is a snapshot that costs a pointer), a history for watchers, and lanes for those who care for a part
 //! of it. A write is answered when the feed has applied it, so whoever reads afterwards sees it.
 
+mod derived;
 mod entry;
 mod feed;
 mod history;
 mod lanes;
 mod promises;
 
+pub use derived::{Derive, Derived, Read};
 pub use entry::{BadEntry, Entry};
 pub use feed::{Caches, FeedError, Promise};
 pub use history::{Change, Cursor, Event, Overtaken};
@@ -96,6 +98,18 @@ impl Cache {
 
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
+    }
+
+    /// The revision of the newest change.
+    pub fn revision(&self) -> Revision {
+        self.snapshot.load().revision
+    }
+
+    /// A revision up to which cursors show every change.
+    fn whole_revision(&self) -> Revision {
+        // The feed publishes the snapshot and appends under this lock.
+        let _past = self.past();
+        self.revision()
     }
 
     pub fn get(&self, key: &str) -> Option<Arc<Entry>> {

@@ -4,6 +4,7 @@
 //! they. What the handler answers gets the headers that all answers have.
 
 mod deadline;
+mod impersonation;
 mod panics;
 
 use std::sync::Arc;
@@ -14,9 +15,10 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, Request, StatusCode, Version, header};
 
 use crate::ApiError;
+use crate::access::Access;
 use crate::answer::{self, Answer};
-use crate::authn::{Authentication, Caller, Peer, Presented, User};
-use crate::authz::{Attributes, Authorization};
+use crate::authn::{Caller, Peer, Presented, User};
+use crate::authz::Attributes;
 use crate::flow::{Class, Flow};
 use crate::handler::{RequestBody, Server};
 use crate::lifecycle::Lifecycle;
@@ -30,8 +32,6 @@ const PRIORITY_LEVEL: HeaderName = HeaderName::from_static("x-kubernetes-pf-prio
 
 pub struct Chain {
     pub server: Arc<Server>,
-    pub authentication: Authentication,
-    pub authorization: Authorization,
     pub flow: Arc<Flow>,
     pub lifecycle: Arc<Lifecycle>,
     /// How long a short request may take.
@@ -96,9 +96,9 @@ impl Chain {
         }
     }
 
-    async fn judge<B: RequestBody>(self: &Arc<Self>, head: Head, body: B, peer: &Peer) -> Answer {
+    async fn judge<B: RequestBody>(self: &Arc<Self>, mut head: Head, body: B, peer: &Peer) -> Answer {
         let presented = Presented { peer, headers: &head.parts.headers, now: (self.world.now)() };
-        let user = self.authentication.user(&presented).await;
+        let user = self.access().authentication.user(&presented).await;
         self.metrics.authenticated(user.is_ok());
         let user = match user {
             Ok(user) => user,
@@ -108,12 +108,31 @@ impl Chain {
                 return answer;
             }
         };
-        let class = self.classify(&user, &head.info);
+        self.access().authentication.remove_credentials(&mut head.parts.headers);
         let is_anonymous = user.is_anonymous();
         let version = head.parts.version;
-        let attributes = Attributes { user: &user, request: &head.info };
-        let mut answer = match self.authorization.check(&attributes).await {
-            Err(error) => answer::error(&error, head.form),
+        let mut answer = match self.impersonated(user, &mut head).await {
+            Err(error) => no_sniff(answer::error(&error, head.form)),
+            Ok(user) => self.allowed(user, &head, body).await,
+        };
+        if is_anonymous {
+            close_if_expensive(version, &mut answer);
+        }
+        answer
+    }
+
+    /// As whom the request is made.
+    async fn impersonated(&self, user: Arc<User>, head: &mut Head) -> Result<Arc<User>, ApiError> {
+        let Some(wanted) = impersonation::wanted(&mut head.parts.headers)? else { return Ok(user) };
+        let attributes = Attributes::of(&user, &head.info, &head.query);
+        impersonation::allowed(&wanted, &attributes, &self.access().authorization).await
+    }
+
+    async fn allowed<B: RequestBody>(self: &Arc<Self>, user: Arc<User>, head: &Head, body: B) -> Answer {
+        let class = self.classify(&user, &head.info);
+        let attributes = Attributes::of(&user, &head.info, &head.query);
+        let mut answer = match self.access().authorization.check(&attributes).await {
+            Err(error) => no_sniff(answer::error(&error, head.form)),
             Ok(()) => {
                 let user_agent = head.parts.headers.get(header::USER_AGENT);
                 let user_agent = user_agent.and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -126,10 +145,11 @@ impl Chain {
             answer.headers_mut().insert(FLOW_SCHEMA, class.flow_schema_uid.clone());
             answer.headers_mut().insert(PRIORITY_LEVEL, class.priority_level_uid.clone());
         }
-        if is_anonymous {
-            close_if_expensive(version, &mut answer);
-        }
         answer
+    }
+
+    fn access(&self) -> &Access {
+        &self.server.registry.access
     }
 
     /// Of requests that last, only watches belong to a flow.
@@ -162,7 +182,11 @@ fn close_if_expensive(version: Version, answer: &mut Answer) {
 
 /// A refusal that stands for itself, whatever the client accepts.
 fn plain_text(status: StatusCode, text: &str) -> Answer {
-    let mut answer = answer::text(status, text);
+    no_sniff(answer::text(status, text))
+}
+
+/// An answer in which a browser is not to find anything else.
+fn no_sniff(mut answer: Answer) -> Answer {
     let nosniff = HeaderValue::from_static("nosniff");
     answer.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
     answer

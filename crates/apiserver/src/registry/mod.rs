@@ -45,6 +45,7 @@ use coracle_store::{Revision, Store};
 use strategy::AnyStrategy;
 
 use crate::ApiError;
+use crate::access::Access;
 use crate::admission::Admission;
 use crate::authn::Caller;
 use crate::cache::{Cache, Caches, Entry};
@@ -71,6 +72,7 @@ pub struct Registry {
     pub store: Arc<dyn Store>,
     pub caches: Arc<Caches>,
     pub admission: Admission,
+    pub access: Access,
     pub node_ports: NodePorts,
     /// Whether others write to the store as well: then a cache has to be proven fresh before it is read.
     pub shared_store: bool,

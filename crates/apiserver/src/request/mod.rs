@@ -7,3 +7,4 @@ mod query;
 pub use info::{RequestInfo, Target};
 pub use options::{DeleteOptions, FieldValidation, ListOptions, Propagation, VersionMatch, WriteOptions};
 pub use query::Query;
+pub(crate) use query::decode_path;

@@ -33,7 +33,7 @@ impl Query {
 }
 
 /// A path as it is meant, without escapes; as it stands there if they cannot be read.
-pub(super) fn decode_path(path: &str) -> Cow<'_, str> {
+pub(crate) fn decode_path(path: &str) -> Cow<'_, str> {
     unescape(path, false).unwrap_or(Cow::Borrowed(path))
 }
 

@@ -8,6 +8,7 @@ use coracle_apiserver::serve::CertificateFiles;
 use coracle_apiserver::storage::Media;
 use ipnet::IpNet;
 
+use super::access;
 use super::options::{Options, PROTOBUF};
 use crate::certificates::{self, CertificateError};
 use crate::flags::Mistakes;
@@ -37,9 +38,6 @@ impl OwnCertificate {
     }
 }
 
-/// Modes that upstream knows.
-const MODES: [&str; 6] = ["AlwaysAllow", "AlwaysDeny", "ABAC", "Webhook", "RBAC", "Node"];
-
 /// Node ports, unless something else is said.
 const NODE_PORTS: std::ops::RangeInclusive<i64> = 30000..=32767;
 
@@ -56,7 +54,7 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
     let streams = http2_streams(options, &mut mistakes);
     let node_port = node_port(options, &mut mistakes);
     let own_certificate = own_certificate(options, bind, advertise, &service_cidrs, &mut mistakes);
-    modes(options, &mut mistakes);
+    let access = access::complete(&options.access, &mut mistakes);
     let storage = storage(options, &mut mistakes);
     if options.request_timeout.is_zero() {
         mistakes.push("--request-timeout can not be negative value".to_string());
@@ -81,9 +79,10 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
             tls13_only,
             http2: !options.disable_http2_serving,
             http2_streams: streams,
-            client_authorities: options.client_ca_file.clone(),
-            // Where everything is allowed nobody is let in without saying who: upstream's rule.
-            anonymous: options.anonymous_auth && !allows_everything(options),
+            client_authorities: options.access.client_ca_file.clone(),
+            front_proxy: access.front_proxy,
+            authorization: access.authorization,
+            anonymous: access.anonymous,
             shared_store: storage.is_shared(),
             compaction: storage.compaction(),
             allow_privileged: options.allow_privileged,
@@ -268,19 +267,4 @@ fn own_certificate(
     }
     addresses.dedup();
     Some(OwnCertificate { files, addresses, names })
-}
-
-fn allows_everything(options: &Options) -> bool {
-    options.authorization_mode.is_empty()
-        || options.authorization_mode.iter().any(|mode| mode == "AlwaysAllow")
-}
-
-fn modes(options: &Options, mistakes: &mut Vec<String>) {
-    for mode in options.authorization_mode.iter().filter(|mode| *mode != "AlwaysAllow") {
-        mistakes.push(if MODES.contains(&mode.as_str()) {
-            format!("authorization-mode {mode:?} is not supported yet: this server has AlwaysAllow alone")
-        } else {
-            format!("authorization-mode {mode:?} is not a valid mode")
-        });
-    }
 }

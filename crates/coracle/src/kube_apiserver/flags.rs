@@ -9,11 +9,11 @@ pub(super) const TABLE: Table<Options> = Table {
     component: "kube-apiserver",
     about: "The Kubernetes API server: it keeps the cluster's objects, checks who may change them, and tells of changes.",
     sections: &["generic", "storage", "secure serving", "authentication", "authorization", "misc", "logs"],
-    flags: &[GENERIC, STORAGE, SERVING, ACCESS, MISC, LOGS],
+    flags: &[GENERIC, STORAGE, SERVING, super::access::FLAGS, MISC, LOGS],
     not_yet: NOT_YET,
 };
 
-const fn value(
+pub(super) const fn value(
     section: &'static str,
     name: &'static str,
     what: &'static str,
@@ -24,7 +24,7 @@ const fn value(
     Flag { name, section, takes: Takes::Value(what), default, about, set }
 }
 
-const fn yes_or_no(
+pub(super) const fn yes_or_no(
     section: &'static str,
     name: &'static str,
     default: &'static str,
@@ -203,34 +203,6 @@ const SERVING: &[Flag<Options>] = &[
         "0",
         "How many requests one HTTP/2 connection may have open; 0: 100",
         |options, given| number(&mut options.http2_max_streams, given),
-    ),
-];
-
-const ACCESS: &[Flag<Options>] = &[
-    value(
-        "authentication",
-        "client-ca-file",
-        "FILE",
-        "",
-        "Authorities of client certificates: the common name of one is the user, its organizations are the groups. Read \
-         again when it changes",
-        |options, given| file(&mut options.client_ca_file, given),
-    ),
-    yes_or_no(
-        "authentication",
-        "anonymous-auth",
-        "true",
-        "Let requests without credentials in, as system:anonymous of the group system:unauthenticated. Never done while \
-         everything is allowed (--authorization-mode=AlwaysAllow)",
-        |options, given| switch(&mut options.anonymous_auth, given),
-    ),
-    value(
-        "authorization",
-        "authorization-mode",
-        "MODES",
-        "AlwaysAllow",
-        "Who decides what a user may do. Only AlwaysAllow exists yet",
-        |options, given| list(&mut options.authorization_mode, given),
     ),
 ];
 

@@ -1,5 +1,6 @@
 //! `coracle kube-apiserver`: the API server alone, with upstream's flags, on the embedded store or an etcd.
 
+mod access;
 mod complete;
 mod flags;
 mod not_yet;

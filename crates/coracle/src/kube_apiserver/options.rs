@@ -4,6 +4,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::access::AccessOptions;
+
 /// How upstream keeps what has such a form.
 pub(super) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
@@ -21,9 +23,7 @@ pub(super) struct Options {
     pub(super) request_timeout: Duration,
     pub(super) min_request_timeout: i64,
     pub(super) shutdown_delay: Duration,
-    pub(super) client_ca_file: Option<PathBuf>,
-    pub(super) anonymous_auth: bool,
-    pub(super) authorization_mode: Vec<String>,
+    pub(super) access: AccessOptions,
     pub(super) service_cluster_ip_range: Vec<String>,
     pub(super) kubernetes_service_node_port: i64,
     pub(super) allow_privileged: bool,
@@ -54,9 +54,7 @@ impl Default for Options {
             request_timeout: Duration::from_secs(60),
             min_request_timeout: 1800,
             shutdown_delay: Duration::ZERO,
-            client_ca_file: None,
-            anonymous_auth: true,
-            authorization_mode: Vec::new(),
+            access: AccessOptions::default(),
             service_cluster_ip_range: Vec::new(),
             kubernetes_service_node_port: 0,
             allow_privileged: false,

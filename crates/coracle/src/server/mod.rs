@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use clap::Args;
+use coracle_apiserver::access::Mode;
 use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::storage::Media;
 use coracle_apiserver::{Config, Doors, InProcess, RunError, serve};
@@ -150,8 +151,9 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
         http2: true,
         http2_streams: 100,
         client_authorities: Some(pki.files("ca").certificate),
-        // Whoever is let in may do everything.
-        anonymous: false,
+        front_proxy: None,
+        authorization: vec![Mode::Rbac],
+        anonymous: true,
         shared_store: storage.is_shared(),
         compaction: storage.compaction(),
         allow_privileged: true,

@@ -95,11 +95,7 @@ fn spawn(folder: &Path, port: u16) -> Child {
     Command::new(env!("CARGO_BIN_EXE_coracle"))
         .arg("kube-apiserver")
         .args(["--bind-address=127.0.0.1", &format!("--secure-port={port}")])
-        .args([
-            "--authorization-mode=AlwaysAllow",
-            "--service-cluster-ip-range=10.0.0.0/16",
-            "--allow-privileged",
-        ])
+        .args(["--authorization-mode=RBAC", "--service-cluster-ip-range=10.0.0.0/16", "--allow-privileged"])
         .arg(format!("--data-dir={}", file("data")))
         .arg(format!("--client-ca-file={}", file("ca.crt")))
         .arg(format!("--tls-cert-file={}", file("server.crt")))

@@ -1,11 +1,13 @@
 //! RoleBinding and ClusterRoleBinding.
 
 use coracle_api::field_error::{FieldError, refuse};
-use coracle_api::{Path, names};
+use coracle_api::{Path, Value, names};
+use futures_util::future::BoxFuture;
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding, RoleRef, Subject};
 
-use super::{GROUP, OWN};
-use crate::registry::strategy::{Context, Errors, Judged, Strategy};
+use super::{GROUP, OWN, escalation};
+use crate::ApiError;
+use crate::registry::strategy::{Context, Errors, Judged, Settle, Strategy};
 use crate::registry::validate::{internal, items, required, text};
 use crate::registry::{OwnMetadata, Part};
 
@@ -18,6 +20,15 @@ impl Strategy for RoleBindings {
 
     fn own_metadata(&self, _: Part) -> OwnMetadata {
         OWN
+    }
+
+    fn begin<'n, 'a: 'n>(
+        &'a self,
+        new: &'n mut Value,
+        old: Option<&'n Value>,
+        cx: &'a Context<'a>,
+    ) -> Option<BoxFuture<'n, Result<Option<Settle<'a>>, ApiError>>> {
+        Some(Box::pin(async move { escalation::check_binding(new, old, cx).await.map(|()| None) }))
     }
 
     fn validate(&self, new: &Judged<'_, RoleBinding>, _: &Context<'_>, errors: &mut Errors) {
@@ -45,6 +56,15 @@ impl Strategy for ClusterRoleBindings {
 
     fn own_metadata(&self, _: Part) -> OwnMetadata {
         OWN
+    }
+
+    fn begin<'n, 'a: 'n>(
+        &'a self,
+        new: &'n mut Value,
+        old: Option<&'n Value>,
+        cx: &'a Context<'a>,
+    ) -> Option<BoxFuture<'n, Result<Option<Settle<'a>>, ApiError>>> {
+        Some(Box::pin(async move { escalation::check_binding(new, old, cx).await.map(|()| None) }))
     }
 
     fn validate(&self, new: &Judged<'_, ClusterRoleBinding>, _: &Context<'_>, errors: &mut Errors) {

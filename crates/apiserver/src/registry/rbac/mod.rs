@@ -4,6 +4,7 @@
 //! stand in a path. On an update each is judged as new first, then the change of its metadata.
 
 mod binding;
+mod escalation;
 mod role;
 
 pub(super) use binding::{ClusterRoleBindings, RoleBindings};

@@ -1,12 +1,14 @@
 //! Role and ClusterRole.
 
-use coracle_api::Path;
 use coracle_api::field_error::FieldError;
 use coracle_api::selector::{self, Values, has_bad_value};
+use coracle_api::{Path, Value};
+use futures_util::future::BoxFuture;
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
 
-use super::OWN;
-use crate::registry::strategy::{Context, Errors, Judged, Strategy};
+use super::{OWN, escalation};
+use crate::ApiError;
+use crate::registry::strategy::{Context, Errors, Judged, Settle, Strategy};
 use crate::registry::validate::{internal, items};
 use crate::registry::{OwnMetadata, Part};
 
@@ -17,6 +19,15 @@ impl Strategy for Roles {
 
     fn own_metadata(&self, _: Part) -> OwnMetadata {
         OWN
+    }
+
+    fn begin<'n, 'a: 'n>(
+        &'a self,
+        new: &'n mut Value,
+        old: Option<&'n Value>,
+        cx: &'a Context<'a>,
+    ) -> Option<BoxFuture<'n, Result<Option<Settle<'a>>, ApiError>>> {
+        Some(Box::pin(async move { escalation::check_role(new, old, cx).await.map(|()| None) }))
     }
 
     fn validate(&self, new: &Judged<'_, Role>, _: &Context<'_>, errors: &mut Errors) {
@@ -42,6 +53,15 @@ impl Strategy for ClusterRoles {
 
     fn own_metadata(&self, _: Part) -> OwnMetadata {
         OWN
+    }
+
+    fn begin<'n, 'a: 'n>(
+        &'a self,
+        new: &'n mut Value,
+        old: Option<&'n Value>,
+        cx: &'a Context<'a>,
+    ) -> Option<BoxFuture<'n, Result<Option<Settle<'a>>, ApiError>>> {
+        Some(Box::pin(async move { escalation::check_role(new, old, cx).await.map(|()| None) }))
     }
 
     fn validate(&self, new: &Judged<'_, ClusterRole>, _: &Context<'_>, errors: &mut Errors) {

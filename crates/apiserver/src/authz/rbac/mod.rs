@@ -1,0 +1,93 @@
+//! RBAC: roles say what may be done, bindings who may.
+//!
+//! The [`policy`] is derived from the watch cache and found by subject, so that an answer costs a few lookups and the
+//! rules of the bindings that name the user; nothing is allocated on the way to an Allow. [`covers`] compares sets of
+//! rules: nobody may give what they do not have.
+
+pub mod covers;
+pub mod policy;
+mod rule;
+
+use async_trait::async_trait;
+use k8s_openapi::api::rbac::v1::RoleRef;
+
+pub use policy::{Policy, Unresolved};
+pub use rule::Rule;
+
+use super::{Attributes, Authorizer, Decision, Grant, Listing};
+use crate::authn::User;
+use crate::cache::{Caches, Derived};
+
+pub struct Rbac {
+    policy: Derived<Policy>,
+}
+
+impl Rbac {
+    pub fn new(caches: &Caches) -> Rbac {
+        let source = |prefix| caches.get(prefix).expect("roles and bindings are built in").clone();
+        Rbac { policy: Derived::new(policy::SOURCES.map(source).to_vec()) }
+    }
+
+    /// What a user may do in a namespace, and what stood in the way of finding out.
+    pub fn rules_of(&self, user: &User, namespace: &str) -> (Vec<Rule>, Vec<Unresolved>) {
+        let (mut rules, mut errors) = (Vec::new(), Vec::new());
+        self.policy.read().visit(user, namespace, |_, role| {
+            match role {
+                Ok(role) => rules.extend(role.iter().cloned()),
+                Err(error) => errors.push(error),
+            }
+            true
+        });
+        (rules, errors)
+    }
+
+    /// The rules that a reference leads to, from a binding in that namespace.
+    pub fn referred(&self, role: &RoleRef, namespace: &str) -> Result<Vec<Rule>, Unresolved> {
+        self.policy.read().referred(role, namespace).map(|rules| rules.to_vec())
+    }
+
+    pub fn decide(&self, attributes: &Attributes<'_>) -> Decision {
+        let mut allowed = None;
+        let mut errors = Vec::new();
+        let policy = self.policy.read();
+        policy.visit(attributes.user, attributes.namespace(), |binding, role| {
+            match role {
+                Ok(rules) if rules.iter().any(|rule| rule.allows(attributes)) => {
+                    allowed = Some(binding.clone());
+                }
+                Ok(_) => {}
+                Err(error) => errors.push(error),
+            }
+            allowed.is_none()
+        });
+        match allowed {
+            Some(binding) => Decision::Allow(Grant::Binding(binding)),
+            None if errors.is_empty() => Decision::NoOpinion(String::new()),
+            None => Decision::NoOpinion(format!("RBAC: {}", aggregate(&errors))),
+        }
+    }
+}
+
+#[async_trait]
+impl Authorizer for Rbac {
+    async fn authorize(&self, attributes: &Attributes<'_>) -> Decision {
+        self.decide(attributes)
+    }
+
+    fn rules(&self, user: &User, namespace: &str) -> Listing {
+        let (rules, errors) = self.rules_of(user, namespace);
+        let error = if errors.is_empty() { String::new() } else { aggregate(&errors) };
+        Listing { rules, incomplete: false, error }
+    }
+}
+
+/// Several errors in one line, each told once.
+pub(crate) fn aggregate(errors: &[impl ToString]) -> String {
+    let mut texts: Vec<String> = Vec::new();
+    for text in errors.iter().map(ToString::to_string) {
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    if texts.len() == 1 { texts.remove(0) } else { format!("[{}]", texts.join(", ")) }
+}

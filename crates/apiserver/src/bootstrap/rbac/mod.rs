@@ -1,0 +1,61 @@
+//! The roles and bindings of a new cluster, and their upkeep at every start.
+//!
+//! What an administrator has added stays; what is missing comes back, unless the object says that it is to be left
+//! alone. Roles that are put together from others have no rules here: a controller gathers them.
+
+mod defaults;
+mod mend;
+
+use coracle_api::Value;
+use coracle_api::catalog::Resource;
+use futures_util::future::try_join_all;
+use http::StatusCode;
+
+use super::{MANAGER, once};
+use crate::ApiError;
+use crate::hooks::Hook;
+use crate::loopback::{Loopback, resource};
+use crate::registry::Part;
+use mend::Mended;
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
+    let wanted = defaults::all();
+    once(hook, async || {
+        // All at once: each waits for the disk, and the disk takes them together.
+        try_join_all(wanted.iter().map(|(plural, object)| ensure(loopback, plural, object))).await.map(drop)
+    })
+    .await;
+}
+
+async fn ensure(loopback: &Loopback, plural: &str, wanted: &Value) -> Result<(), ApiError> {
+    let of = resource(GROUP, "v1", plural);
+    let (namespace, name) = (wanted.meta().namespace(), wanted.meta().name());
+    let key = if of.namespaced { format!("{namespace}/{name}") } else { name.to_string() };
+    let Some(found) = loopback.get(of, &key) else {
+        return loopback.ensure(of, namespace, MANAGER, wanted).await;
+    };
+    match mend::mended(plural, &found, wanted) {
+        Mended::AsItShouldBe => Ok(()),
+        Mended::Changed(object) => update(loopback, of, namespace, &object).await,
+        // A binding is always to the same role.
+        Mended::Another => {
+            loopback.delete(of, namespace, name).await?;
+            loopback.ensure(of, namespace, MANAGER, wanted).await
+        }
+    }
+}
+
+async fn update(
+    loopback: &Loopback,
+    of: &'static Resource,
+    namespace: &str,
+    object: &Value,
+) -> Result<(), ApiError> {
+    match loopback.update(of, namespace, Part::Main, MANAGER, object).await {
+        // Removed a moment ago: whoever did so meant it.
+        Err(error) if error.code == StatusCode::NOT_FOUND => Ok(()),
+        result => result.map(drop),
+    }
+}
