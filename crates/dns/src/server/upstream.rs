@@ -1,0 +1,105 @@
+//! Names that are not the cluster's: other servers are asked, and what they said is remembered for as long as they
+//! allow.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig};
+use hickory_server::net::NetError;
+use hickory_server::net::runtime::TokioRuntimeProvider;
+use hickory_server::proto::op::ResponseCode;
+use hickory_server::proto::rr::{Name, Record, RecordType};
+
+/// The servers that are asked.
+pub struct Upstream {
+    resolver: TokioResolver,
+}
+
+/// Why there is nobody to ask.
+#[derive(Debug, thiserror::Error)]
+pub enum UpstreamError {
+    #[error("cannot read {path}")]
+    Unreadable { path: String, source: std::io::Error },
+    #[error("cannot ask the upstream servers")]
+    Unusable(#[source] NetError),
+}
+
+/// What came of asking.
+pub(super) struct Heard {
+    pub(super) code: ResponseCode,
+    pub(super) answers: Vec<Record>,
+    pub(super) authorities: Vec<Record>,
+}
+
+/// So many answers are remembered.
+const REMEMBERED: u64 = 10_000;
+
+impl Upstream {
+    /// These servers.
+    pub fn of(servers: &[SocketAddr]) -> Result<Upstream, UpstreamError> {
+        let server = |at: &SocketAddr| {
+            let mut connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
+            connections.iter_mut().for_each(|connection| connection.port = at.port());
+            NameServerConfig::new(at.ip(), true, connections.to_vec())
+        };
+        let config = ResolverConfig::from_name_servers(servers.iter().map(server).collect());
+        let mut builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
+        let options = builder.options_mut();
+        options.cache_size = REMEMBERED;
+        options.use_hosts_file = ResolveHosts::Never;
+        options.preserve_intermediates = true;
+        options.ndots = 0;
+        Ok(Upstream { resolver: builder.build().map_err(UpstreamError::Unusable)? })
+    }
+
+    /// The name servers of a `resolv.conf`, but for `own` addresses: asking ourselves would never end.
+    pub fn of_file(path: &Path, own: &[IpAddr]) -> Result<Option<Upstream>, UpstreamError> {
+        let unreadable = |source| UpstreamError::Unreadable { path: path.display().to_string(), source };
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let servers = servers(&text, own);
+        if servers.is_empty() { Ok(None) } else { Upstream::of(&servers).map(Some) }
+    }
+
+    pub(super) async fn ask(&self, name: &Name, kind: RecordType) -> Heard {
+        match self.resolver.lookup(name.clone(), kind).await {
+            Ok(lookup) => Heard {
+                code: ResponseCode::NoError,
+                answers: lookup.answers().to_vec(),
+                authorities: Vec::new(),
+            },
+            Err(NetError::Dns(hickory_server::net::DnsError::NoRecordsFound(none))) => Heard {
+                code: none.response_code,
+                answers: Vec::new(),
+                authorities: none.soa.map(|soa| soa.into_record_of_rdata()).into_iter().collect(),
+            },
+            Err(error) => {
+                tracing::debug!(%name, %kind, %error, "no upstream server answers");
+                Heard { code: ResponseCode::ServFail, answers: Vec::new(), authorities: Vec::new() }
+            }
+        }
+    }
+}
+
+/// The `nameserver` lines of a `resolv.conf`.
+fn servers(text: &str, own: &[IpAddr]) -> Vec<SocketAddr> {
+    let named = |line: &str| {
+        let mut words = line.split_whitespace();
+        (words.next() == Some("nameserver")).then(|| words.next()?.parse::<IpAddr>().ok())?
+    };
+    let others = text.lines().filter_map(named).filter(|address| !own.contains(address));
+    others.map(|address| SocketAddr::new(address, 53)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_servers_of_a_file_are_asked_but_for_ourselves() {
+        let text = "# nameserver 1.1.1.1\nsearch a b\nnameserver 10.0.0.10\nnameserver  192.0.2.1 \nnameserver x\n\
+                    options ndots:2\nnameserver fd00::1\n";
+        let found = servers(text, &["10.0.0.10".parse().unwrap()]);
+        assert_eq!(found, ["192.0.2.1:53".parse().unwrap(), "[fd00::1]:53".parse().unwrap()]);
+    }
+}
