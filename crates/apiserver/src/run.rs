@@ -2,13 +2,15 @@
 //! all; and beside them what keeps the cluster's own objects.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use coracle_client::World;
 use coracle_store::Store;
+use ipnet::{IpNet, Ipv4Net};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -71,6 +73,35 @@ pub struct Config {
     pub advertised: Advertised,
 }
 
+impl Config {
+    /// A server for the components of its own process alone, on a store of its own.
+    pub fn in_process() -> Config {
+        let nowhere = PathBuf::new;
+        Config {
+            certificate: CertificateFiles { certificate: nowhere(), key: nowhere() },
+            tls13_only: false,
+            http2: true,
+            http2_streams: 100,
+            client_authorities: None,
+            front_proxy: None,
+            authorization: vec![Mode::Rbac],
+            anonymous: false,
+            shared_store: false,
+            compaction: None,
+            allow_privileged: true,
+            request_timeout: Duration::from_secs(60),
+            min_request_timeout: Duration::from_secs(1800),
+            shutdown_delay: Duration::ZERO,
+            advertised: Advertised {
+                address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+                port: 6443,
+                service_cidrs: vec![IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(10, 96, 0, 0), 12))],
+                node_port: 0,
+            },
+        }
+    }
+}
+
 /// The ways in.
 pub struct Doors {
     /// For those who come over the network; absent: nobody does.
@@ -107,7 +138,7 @@ pub async fn run(
     let metrics = Arc::new(Metrics::default());
     let store: Arc<dyn Store> = Arc::new(MeasuredStore { store, metrics: metrics.clone() });
     let caches = Arc::new(Caches::new());
-    let from = caches.fill(&*store).await?;
+    let from = part(caches.fill(&*store)).await?;
     let trusted = Trusted::read(config)?;
     let registry = Arc::new(Registry {
         store: store.clone(),
@@ -125,13 +156,18 @@ pub async fn run(
     let hooks = &house.hooks;
     tokio::select! {
         biased;
-        () = serve(listener, &house) => Ok(()),
-        never = caches.run(&*store, from) => match never {},
-        () = begin(&house, &caches, &*store) => Ok(()),
-        () = forget(&*store, config.compaction) => Ok(()),
-        () = announce(hooks, ready) => Ok(()),
-        () = end(&house.lifecycle, stop, config.shutdown_delay) => Ok(()),
+        () = part(serve(listener, &house)) => Ok(()),
+        never = part(caches.run(&*store, from)) => match never {},
+        () = part(begin(&house, &caches, &*store)) => Ok(()),
+        () = part(forget(&*store, config.compaction)) => Ok(()),
+        () = part(announce(hooks, ready)) => Ok(()),
+        () = part(end(&house.lifecycle, stop, config.shutdown_delay)) => Ok(()),
     }
+}
+
+/// A part of the server's work, boxed: only so the compiler sees that the whole may be a task.
+fn part<'a, T>(work: impl Future<Output = T> + Send + 'a) -> Pin<Box<dyn Future<Output = T> + Send + 'a>> {
+    Box::pin(work)
 }
 
 /// Serves the listener, if there is one, until the server drains.

@@ -4,6 +4,8 @@
 //! straight into a server of the same process. [`Access`] makes the requests: get, list, watch, create, update, patch,
 //! delete, of any [`Resource`] as a tree, or of a built-in kind as a typed struct ([`TypedAccess`]); [`discovery`] tells
 //! which resources there are. Refusals are [`Status`]es.
+//!
+//! What a component needs besides: [`Informers`] hold a part of the cluster's state in memory and tell of changes.
 #![warn(missing_docs)]
 
 pub mod access;
@@ -11,11 +13,13 @@ mod client;
 pub mod config;
 pub mod discovery;
 mod error;
+pub mod informer;
 mod key;
 pub mod limit;
 mod options;
 mod patch;
 mod resource;
+pub mod retry;
 mod status;
 mod tasks;
 pub mod transport;
@@ -27,6 +31,9 @@ pub use client::Client;
 pub use config::{Config, ConfigError, Environment};
 pub use discovery::{Discovery, Mapper, Mapping, MappingError};
 pub use error::Error;
+pub use informer::{
+    Cached, Change, Informer, Informers, Metadata, Projection, Selection, Subscription, Typed,
+};
 pub use key::{NotAKey, ObjectKey};
 pub use options::{DeleteOptions, ListOptions, Preconditions, Propagation};
 pub use patch::Patch;

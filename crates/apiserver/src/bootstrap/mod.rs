@@ -115,7 +115,7 @@ pub async fn run(loopback: &Loopback, facts: &Facts, hooks: &Hooks) {
 }
 
 /// Does it once, however often it must be tried.
-async fn once(hook: &Hook, mut ensure: impl AsyncFnMut() -> Result<(), ApiError>) {
+async fn once<F: Future<Output = Result<(), ApiError>>>(hook: &Hook, mut ensure: impl FnMut() -> F) {
     while let Err(error) = ensure().await {
         complain(hook, &error);
         tokio::time::sleep(RETRY).await;
@@ -124,7 +124,11 @@ async fn once(hook: &Hook, mut ensure: impl AsyncFnMut() -> Result<(), ApiError>
 }
 
 /// Does it, and again whenever one of the bells has rung.
-async fn keep(hook: &Hook, bells: &[&Bell], mut ensure: impl AsyncFnMut() -> Result<(), ApiError>) {
+async fn keep<F: Future<Output = Result<(), ApiError>>>(
+    hook: &Hook,
+    bells: &[&Bell],
+    mut ensure: impl FnMut() -> F,
+) {
     loop {
         // Listened to before anything is looked at, so that nothing in between is missed.
         let mut heard: Vec<_> = bells.iter().map(|bell| Box::pin(bell.heard())).collect();

@@ -5,7 +5,7 @@ mod typed;
 use bytes::Bytes;
 use coracle_api::codec::json;
 use coracle_api::{Text, Value};
-use http::{Method, Request};
+use http::{HeaderValue, Method, Request, header};
 
 pub use typed::{TypedAccess, TypedList};
 
@@ -18,6 +18,12 @@ use crate::status::Status;
 use crate::watch::Watch;
 
 const JSON: Option<&str> = Some("application/json");
+/// Of each object its metadata: of one, and of those in a list.
+const METADATA: HeaderValue =
+    HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json");
+const METADATA_LIST: HeaderValue = HeaderValue::from_static(
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+);
 
 /// The objects of one resource: of the whole cluster, or of one namespace.
 #[derive(Clone)]
@@ -28,6 +34,7 @@ pub struct Access {
     subresource: Text,
     manager: Text,
     dry_run: bool,
+    metadata_only: bool,
 }
 
 /// Objects, and the moment that they are of.
@@ -55,7 +62,15 @@ pub enum Deleted {
 impl Access {
     pub(crate) fn new(client: Client, resource: Resource) -> Access {
         let none = Text::default;
-        Access { client, resource, namespace: none(), subresource: none(), manager: none(), dry_run: false }
+        Access {
+            client,
+            resource,
+            namespace: none(),
+            subresource: none(),
+            manager: none(),
+            dry_run: false,
+            metadata_only: false,
+        }
     }
 
     /// Only the objects of one namespace; of resources of the cluster this changes nothing.
@@ -88,6 +103,13 @@ impl Access {
         self
     }
 
+    /// Objects that are read come without anything but their metadata.
+    #[must_use]
+    pub fn metadata_only(mut self) -> Access {
+        self.metadata_only = true;
+        self
+    }
+
     /// Which resource this is about.
     pub fn resource(&self) -> &Resource {
         &self.resource
@@ -95,7 +117,7 @@ impl Access {
 
     /// One object.
     pub async fn get(&self, name: &str) -> Result<Value, Error> {
-        self.client.json(client::get(&self.path(Some(name))?)?).await
+        self.client.json(self.reading(&self.path(Some(name))?, METADATA)?).await
     }
 
     /// One object, if it is there.
@@ -112,7 +134,7 @@ impl Access {
         let mut query = Query::default();
         options.write(&mut query);
         let path = self.path(None)? + query.as_str();
-        self.read_list(self.client.json(client::get(&path)?).await?)
+        self.read_list(self.client.json(self.reading(&path, METADATA_LIST)?).await?)
     }
 
     /// All objects of one moment, page by page.
@@ -137,7 +159,7 @@ impl Access {
         let mut query = Query::default();
         query.flag("watch", true);
         options.write(&mut query);
-        let answer = self.client.send(client::get(&(self.path(None)? + query.as_str()))?).await?;
+        let answer = self.client.send(self.reading(&(self.path(None)? + query.as_str()), METADATA)?).await?;
         match answer.status().is_success() {
             true => Ok(Watch::new(answer.into_body())),
             false => Err(client::succeeded(answer).await.err().unwrap_or_else(unreadable)),
@@ -197,6 +219,14 @@ impl Access {
         which.write(&mut query);
         let path = self.path(None)? + query.as_str();
         self.read_list(self.client.json(deletion(&path, options)?).await?)
+    }
+
+    fn reading(&self, path: &str, metadata: HeaderValue) -> Result<Request<Bytes>, Error> {
+        let mut request = client::get(path)?;
+        if self.metadata_only {
+            request.headers_mut().insert(header::ACCEPT, metadata);
+        }
+        Ok(request)
     }
 
     fn write_query(&self) -> Query {

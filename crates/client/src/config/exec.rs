@@ -53,11 +53,8 @@ pub(super) struct Given {
 }
 
 impl Given {
-    pub(super) fn holds_at(&self, now: Option<Timestamp>) -> bool {
-        match (self.expires, now) {
-            (Some(expires), Some(now)) => now < expires,
-            _ => true,
-        }
+    pub(super) fn holds_at(&self, now: Timestamp) -> bool {
+        self.expires.is_none_or(|expires| now < expires)
     }
 }
 

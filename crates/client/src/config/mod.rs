@@ -19,13 +19,13 @@ use std::path::PathBuf;
 pub use environment::Environment;
 pub use exec::ExecError;
 pub use kubeconfig::{AuthProvider, Cluster, Context, Exec, ExecEnv, Kubeconfig, Named, User};
-pub(crate) use secrets::Secrets;
 pub use secrets::{Credentials, Pem, Token};
+pub(crate) use secrets::{Keeper, Secrets};
 
 use crate::transport::TlsError;
 
 /// How to reach one server as one user.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     /// `https://HOST[:PORT][/PATH]`.
     pub server: String,

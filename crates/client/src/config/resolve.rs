@@ -122,7 +122,6 @@ fn credentials(user: &User, cluster: &super::Cluster) -> Result<Credentials, Con
         certificate: certificate.zip(key),
         token,
         exec: user.exec.clone().map(|exec| (exec, cluster.clone())),
-        ..Credentials::default()
     })
 }
 

@@ -1,7 +1,7 @@
 //! Credentials as they are at this moment: files are looked at again, plugins are asked again.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
@@ -42,7 +42,7 @@ pub enum Token {
 }
 
 /// Who we are.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Credentials {
     /// A certificate, and its key.
     pub certificate: Option<(Pem, Pem)>,
@@ -50,14 +50,17 @@ pub struct Credentials {
     pub token: Token,
     /// A program that knows, and the cluster that it may be told of.
     pub exec: Option<(Exec, Cluster)>,
-    /// What was found last; shared by clones.
-    pub(super) last: Arc<Mutex<Option<Last>>>,
-    /// The wall clock, for what plugins say about expiry.
-    pub(crate) now: Arc<OnceLock<fn() -> Timestamp>>,
 }
 
-#[derive(Debug)]
-pub(super) struct Last {
+/// Knows the secrets of a configuration, and when to look for new ones.
+pub(crate) struct Keeper {
+    pub(crate) config: Config,
+    /// The wall clock, for what plugins say about expiry.
+    now: fn() -> Timestamp,
+    last: Mutex<Option<Last>>,
+}
+
+struct Last {
     secrets: Arc<Secrets>,
     read: Instant,
     given: Option<Given>,
@@ -70,35 +73,41 @@ pub(crate) struct Secrets {
     pub(crate) authorization: Option<HeaderValue>,
 }
 
-impl Config {
+impl Keeper {
+    pub(crate) fn new(config: Config, now: fn() -> Timestamp) -> Keeper {
+        Keeper { config, now, last: Mutex::default() }
+    }
+
     /// The secrets as they are now.
     pub(crate) async fn secrets(&self) -> Result<Arc<Secrets>, ConfigError> {
-        let mut last = self.credentials.last.lock().await;
-        let now = self.credentials.now.get().map(|now| now());
+        let mut last = self.last.lock().await;
+        let now = (self.now)();
         if let Some(last) = &*last
-            && (last.read.elapsed() < READ_AGAIN_AFTER || !self.may_change())
+            && (last.read.elapsed() < READ_AGAIN_AFTER || !self.config.may_change())
             && last.given.as_ref().is_none_or(|given| given.holds_at(now))
         {
             return Ok(last.secrets.clone());
         }
         let kept = last.take().and_then(|last| last.given).filter(|given| given.holds_at(now));
-        let given = match (kept, &self.credentials.exec) {
+        let given = match (kept, &self.config.credentials.exec) {
             (Some(given), _) => Some(given),
             (None, Some((exec, cluster))) => Some(exec::ask(exec, cluster).await?),
             (None, None) => None,
         };
-        let secrets = Arc::new(self.read(given.as_ref())?);
+        let secrets = Arc::new(self.config.read(given.as_ref())?);
         *last = Some(Last { secrets: secrets.clone(), read: Instant::now(), given });
         Ok(secrets)
     }
 
     /// What was sent has been refused: a plugin is asked again.
     pub(crate) async fn refused(&self) {
-        if self.credentials.exec.is_some() {
-            *self.credentials.last.lock().await = None;
+        if self.config.credentials.exec.is_some() {
+            *self.last.lock().await = None;
         }
     }
+}
 
+impl Config {
     fn may_change(&self) -> bool {
         let file = |pem: &Pem| matches!(pem, Pem::File(_));
         self.authorities.as_ref().is_some_and(file)

@@ -35,6 +35,10 @@ contexts:
 current-context: other
 ";
 
+fn keeper(config: Config) -> Keeper {
+    Keeper::new(config, || coracle_api::time::Timestamp::from_unix(0, 0))
+}
+
 fn merged() -> Kubeconfig {
     let folder = tempfile::tempdir().unwrap();
     let files = ["one", "two", "absent"].map(|name| folder.path().join(name));
@@ -88,7 +92,7 @@ async fn content_wins_over_files_and_a_server_over_the_file() {
     fs::write(&file, TWO).unwrap();
     let config = Config::load(Some(&file), Some("https://elsewhere"), &Environment::default()).unwrap();
     assert_eq!(config.server, "https://elsewhere");
-    let secrets = config.secrets().await.unwrap();
+    let secrets = keeper(config).secrets().await.unwrap();
     assert_eq!(secrets.tls.identity, Some((b"ABC".to_vec(), b"DEF".to_vec())));
 }
 
@@ -108,7 +112,8 @@ async fn a_pod_finds_its_account_and_its_token_is_read_again() {
         (config.server.as_str(), config.namespace.as_deref()),
         ("https://[fd00::1]:443", Some("work"))
     );
-    let token = async |config: &Config| config.secrets().await.unwrap().authorization.clone().unwrap();
+    let config = keeper(config);
+    let token = async |config: &Keeper| config.secrets().await.unwrap().authorization.clone().unwrap();
     assert_eq!(token(&config).await, "Bearer one");
     fs::write(folder.path().join("token"), "two").unwrap();
     assert_eq!(token(&config).await, "Bearer one", "believed for a while");
@@ -134,7 +139,7 @@ async fn a_plugin_is_asked_once_and_again_when_refused() {
         ..Exec::default()
     };
     let credentials = Credentials { exec: Some((exec, Cluster::default())), ..Credentials::default() };
-    let config = Config { credentials, ..Config::default() };
+    let config = keeper(Config { credentials, ..Config::default() });
     for _ in 0..3 {
         assert_eq!(config.secrets().await.unwrap().authorization.clone().unwrap(), "Bearer t7");
     }

@@ -19,7 +19,7 @@ use tokio_rustls::TlsConnector;
 
 use super::connection::{Connections, Sender};
 use super::{Body, TlsError, Transport, TransportError, tls};
-use crate::config::{Config, ConfigError, Impersonate, Secrets};
+use crate::config::{Config, ConfigError, Impersonate, Keeper, Secrets};
 use crate::world::World;
 
 /// How long a connection may take to come about.
@@ -27,7 +27,7 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(30);
 
 /// The transport over the network.
 pub struct Https {
-    config: Config,
+    keeper: Keeper,
     host: String,
     port: u16,
     /// The path that everything is below; without a slash at its end.
@@ -45,7 +45,6 @@ struct Security {
 impl Https {
     /// Nothing is connected before it is needed, but what is configured must make sense.
     pub async fn new(config: Config, world: World) -> Result<Https, ConfigError> {
-        config.credentials.now.get_or_init(|| world.now);
         let server: Uri = config.server.parse().map_err(|_| ConfigError::Server(config.server.clone()))?;
         let (Some("https"), Some(host)) = (server.scheme_str(), server.host()) else {
             return Err(ConfigError::Server(config.server.clone()));
@@ -53,10 +52,11 @@ impl Https {
         let host = host.trim_matches(|bracket| matches!(bracket, '[' | ']')).to_string();
         let port = server.port_u16().unwrap_or(443);
         let below = server.path().trim_end_matches('/').to_string();
-        let secrets = config.secrets().await?;
+        let keeper = Keeper::new(config, world.now);
+        let secrets = keeper.secrets().await?;
         let settings = Arc::new(tls::settings(&secrets.tls)?);
         let security = Mutex::new(Security { secrets, settings });
-        Ok(Https { config, host, port, below, security, connections: Connections::default() })
+        Ok(Https { keeper, host, port, below, security, connections: Connections::default() })
     }
 
     /// A connection for one request.
@@ -76,7 +76,7 @@ impl Https {
         &self,
         settings: Arc<rustls::ClientConfig>,
     ) -> io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
-        let name = self.config.server_name.as_deref().unwrap_or(&self.host);
+        let name = self.keeper.config.server_name.as_deref().unwrap_or(&self.host);
         let name = ServerName::try_from(name.to_string()).map_err(io::Error::other)?;
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
         stream.set_nodelay(true)?;
@@ -119,7 +119,7 @@ impl Https {
         if let Some(value) = authorization {
             parts.headers.entry(header::AUTHORIZATION).or_insert(value);
         }
-        impersonate(&self.config.impersonate, &mut parts.headers);
+        impersonate(&self.keeper.config.impersonate, &mut parts.headers);
         Ok(Request::from_parts(parts, Full::new(body)))
     }
 }
@@ -128,13 +128,13 @@ impl Https {
 impl Transport for Https {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, TransportError> {
         let secrets =
-            self.config.secrets().await.map_err(|error| TransportError::Credentials(error.into()))?;
+            self.keeper.secrets().await.map_err(|error| TransportError::Credentials(error.into()))?;
         let sender = self.sender(&secrets).await?;
         let for_http2 = matches!(sender, Sender::Http2(..));
         let request = self.address(request, secrets.authorization.clone(), for_http2)?;
         let answer = self.connections.send(sender, request).await?;
         if answer.status() == http::StatusCode::UNAUTHORIZED {
-            self.config.refused().await;
+            self.keeper.refused().await;
         }
         Ok(answer)
     }

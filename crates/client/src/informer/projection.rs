@@ -1,0 +1,65 @@
+//! What of an object is held.
+
+use std::ops::Deref;
+
+use coracle_api::meta::ObjectMeta;
+use coracle_api::typed::{self, TypedError};
+use coracle_api::{Map, Value};
+use serde::de::DeserializeOwned;
+
+/// What an object becomes in a cache. The less it holds, the more objects fit.
+pub trait Projection: Sized + Send + Sync + 'static {
+    /// Whether the metadata say it all: then the server need not send the rest.
+    const METADATA_ONLY: bool = false;
+
+    /// What is held of an object, which comes without `managedFields`.
+    fn project(object: Value) -> Result<Self, TypedError>;
+}
+
+/// The whole object.
+impl Projection for Value {
+    fn project(object: Value) -> Result<Value, TypedError> {
+        Ok(object)
+    }
+}
+
+/// The object's metadata.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metadata(Value);
+
+impl Metadata {
+    /// The metadata.
+    pub fn meta(&self) -> ObjectMeta<'_> {
+        self.0.meta()
+    }
+}
+
+impl Projection for Metadata {
+    const METADATA_ONLY: bool = true;
+
+    fn project(object: Value) -> Result<Metadata, TypedError> {
+        let mut kept = Map::with_capacity(1);
+        if let Value::Object(mut members) = object {
+            kept.insert("metadata", members.remove("metadata").unwrap_or_default());
+        }
+        Ok(Metadata(Value::Object(kept)))
+    }
+}
+
+/// A built-in kind as a typed struct: convenient, and several times as large as the tree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Typed<K>(pub K);
+
+impl<K> Deref for Typed<K> {
+    type Target = K;
+
+    fn deref(&self) -> &K {
+        &self.0
+    }
+}
+
+impl<K: DeserializeOwned + Send + Sync + 'static> Projection for Typed<K> {
+    fn project(object: Value) -> Result<Typed<K>, TypedError> {
+        typed::from_tree(&object).map(Typed)
+    }
+}

@@ -1,0 +1,258 @@
+//! Keeps a cache equal to the server.
+//!
+//! It asks for everything and for what follows in one stream (`sendInitialEvents`); where the server does not do that, it
+//! lists in pages and watches from there. A stream that ends is taken up where it ended; only when the server no longer
+//! knows that version does it begin anew, and then the differences are found by comparing. A server that cannot be
+//! reached, or has too much to do, is asked again later and later.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coracle_api::{Text, Value};
+use tokio::time::Instant;
+use tracing::{debug, info, warn};
+
+use super::state::Shared;
+use super::{Cached, Projection, Selection};
+use crate::access::Access;
+use crate::client::Client;
+use crate::error::Error;
+use crate::key::ObjectKey;
+use crate::options::ListOptions;
+use crate::retry::Backoff;
+use crate::watch::{Watch, WatchEvent};
+
+/// Objects of one page of a list.
+const PAGE: u32 = 500;
+/// A watch is asked to last so long at least, in seconds, and less than twice as long.
+const WATCH_SECONDS: u64 = 300;
+/// One that ends sooner without a word is a failure.
+const TOO_SHORT: Duration = Duration::from_secs(1);
+
+pub(super) struct Reflector<T> {
+    client: Client,
+    access: Access,
+    selection: Selection,
+    shared: Arc<Shared<T>>,
+    backoff: Backoff,
+    /// How far everything has been heard; empty: nothing has.
+    version: Text,
+    /// Whether the server sends everything in a stream.
+    streams: bool,
+}
+
+type Objects<T> = BTreeMap<ObjectKey, Arc<Cached<T>>>;
+
+impl<T: Projection> Reflector<T> {
+    pub(super) fn new(client: Client, selection: Selection, shared: Arc<Shared<T>>) -> Reflector<T> {
+        let mut access = client.resource(&selection.resource).namespace(&selection.namespace);
+        if T::METADATA_ONLY {
+            access = access.metadata_only();
+        }
+        let backoff = Backoff::new(client.world());
+        Reflector { client, access, selection, shared, backoff, version: Text::default(), streams: true }
+    }
+
+    /// Never returns.
+    pub(super) async fn run(mut self) {
+        loop {
+            let watch = self.establish().await;
+            self.follow(watch).await;
+        }
+    }
+
+    /// Fills the cache, however long it takes. Answers the stream that goes on from there, if there is one.
+    async fn establish(&mut self) -> Option<Watch> {
+        loop {
+            let established = match self.streams {
+                true => self.stream().await.map(Some),
+                false => self.list().await.map(|()| None),
+            };
+            match established {
+                Ok(watch) => return watch,
+                // Not this version of the world: the newest will do.
+                Err(error) if error.is_expired() || error.is_version_too_large() => {
+                    let is_first = !std::mem::take(&mut self.version).is_empty();
+                    if !is_first {
+                        self.rest(&error).await;
+                    }
+                }
+                Err(error) if self.streams && is_not_understood(&error) => {
+                    info!(resource = %self.selection.resource, %error, "this server does not stream lists");
+                    self.streams = false;
+                }
+                Err(error) => self.rest(&error).await,
+            }
+        }
+    }
+
+    /// Everything in one stream, up to the bookmark that says so.
+    async fn stream(&mut self) -> Result<Watch, Error> {
+        let options = ListOptions {
+            resource_version: self.version.to_string(),
+            resource_version_match: "NotOlderThan".to_string(),
+            send_initial_events: Some(true),
+            ..self.watch_options()
+        };
+        let mut watch = self.access.watch(&options).await?;
+        let mut objects = Objects::new();
+        loop {
+            match watch.next().await?.ok_or_else(ended)? {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                    self.collect(object, &mut objects)
+                }
+                WatchEvent::Deleted(object) => drop(objects.remove(&ObjectKey::of(&object))),
+                // Objects come in the order of their keys: only the bookmark says how far they are told.
+                WatchEvent::Bookmark { resource_version, initial_events_end: true } => {
+                    self.replace(objects, resource_version);
+                    return Ok(watch);
+                }
+                WatchEvent::Bookmark { .. } => {}
+                WatchEvent::Error(status) => return Err((*status).into()),
+            }
+        }
+    }
+
+    /// Everything in pages. At first whatever the server has at hand, then never older than what has been seen.
+    async fn list(&mut self) -> Result<(), Error> {
+        let version = if self.version.is_empty() { "0" } else { &self.version };
+        let first = ListOptions {
+            resource_version: version.to_string(),
+            // A concrete version and a limit would mean that very version.
+            limit: if version == "0" { PAGE } else { 0 },
+            ..self.list_options()
+        };
+        let mut objects = Objects::new();
+        let mut options = first.clone();
+        loop {
+            let page = match self.access.list(&options).await {
+                // The snapshot is gone between two pages: all at once, then.
+                Err(error) if error.is_expired() && !options.continue_token.is_empty() => {
+                    objects.clear();
+                    self.access.list(&ListOptions { limit: 0, ..first.clone() }).await?
+                }
+                page => page?,
+            };
+            page.items.into_iter().for_each(|object| self.collect(object, &mut objects));
+            if page.continue_token.is_empty() {
+                self.replace(objects, page.resource_version);
+                return Ok(());
+            }
+            options.resource_version = String::new();
+            options.continue_token = page.continue_token.to_string();
+        }
+    }
+
+    /// Follows until the server no longer knows where this one stands.
+    async fn follow(&mut self, mut watch: Option<Watch>) {
+        loop {
+            let begun = Instant::now();
+            let heard = self.version.clone();
+            let ended = match watch.take() {
+                Some(watch) => self.drain(watch).await,
+                None => match self.access.watch(&self.resume_options()).await {
+                    Ok(watch) => self.drain(watch).await,
+                    Err(error) => Err(error),
+                },
+            };
+            match ended {
+                Ok(()) if begun.elapsed() >= TOO_SHORT || heard != self.version => {}
+                Ok(()) => self.rest(&Error::Answer("the watch ended at once".to_string())).await,
+                Err(error) if error.is_expired() || error.is_version_too_large() => {
+                    debug!(resource = %self.selection.resource, %error, "begins anew");
+                    return;
+                }
+                Err(error) => self.rest(&error).await,
+            }
+        }
+    }
+
+    /// Hears a stream out.
+    async fn drain(&mut self, mut watch: Watch) -> Result<(), Error> {
+        while let Some(event) = watch.next().await? {
+            match event {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                    let version = Text::new(object.meta().resource_version());
+                    if let Some(object) = self.cached(object) {
+                        self.shared.write().put(object);
+                    }
+                    self.heard_of(version);
+                }
+                WatchEvent::Deleted(object) => {
+                    // It carries the version of its going.
+                    let version = Text::new(object.meta().resource_version());
+                    let key = ObjectKey::of(&object);
+                    let last = self.cached(object);
+                    self.shared.write().remove(&key, last);
+                    self.heard_of(version);
+                }
+                WatchEvent::Bookmark { resource_version, .. } => self.heard_of(resource_version),
+                WatchEvent::Error(status) => return Err((*status).into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn replace(&mut self, objects: Objects<T>, version: Text) {
+        self.shared.replace(objects, version.parse().unwrap_or_default());
+        self.version = version;
+    }
+
+    fn heard_of(&mut self, version: Text) {
+        self.shared.write().heard_of(version.parse().unwrap_or_default());
+        self.version = version;
+    }
+
+    fn collect(&self, object: Value, objects: &mut Objects<T>) {
+        if let Some(object) = self.cached(object) {
+            // What has not changed stays the object that it is.
+            let held = self.shared.read().objects.get(&object.key).cloned();
+            let object = held
+                .filter(|held| held.version == object.version && held.uid == object.uid)
+                .unwrap_or(object);
+            objects.insert(object.key.clone(), object);
+        }
+    }
+
+    /// What cannot be read is left out: one strange object must not hide the others.
+    fn cached(&self, object: Value) -> Option<Arc<Cached<T>>> {
+        let key = ObjectKey::of(&object);
+        let made = Cached::of(object);
+        made.map_err(|error| warn!(resource = %self.selection.resource, %key, %error, "passed over"))
+            .ok()
+            .map(Arc::new)
+    }
+
+    async fn rest(&mut self, error: &Error) {
+        let pause = self.backoff.next();
+        debug!(resource = %self.selection.resource, %error, ?pause, "asks again later");
+        tokio::time::sleep(pause).await;
+    }
+
+    fn list_options(&self) -> ListOptions {
+        ListOptions {
+            label_selector: self.selection.labels.clone(),
+            field_selector: self.selection.fields.clone(),
+            ..ListOptions::default()
+        }
+    }
+
+    fn watch_options(&self) -> ListOptions {
+        let share = (self.client.world().random)() % WATCH_SECONDS;
+        ListOptions { bookmarks: true, timeout_seconds: WATCH_SECONDS + share, ..self.list_options() }
+    }
+
+    fn resume_options(&self) -> ListOptions {
+        ListOptions { resource_version: self.version.to_string(), ..self.watch_options() }
+    }
+}
+
+/// A server of an older kind refuses what it does not know.
+fn is_not_understood(error: &Error) -> bool {
+    error.is_invalid() || error.reason() == "BadRequest"
+}
+
+fn ended() -> Error {
+    Error::Answer("the watch ended before everything was told".to_string())
+}

@@ -1,0 +1,122 @@
+//! A cluster in the process of a test.
+
+use std::sync::Arc;
+
+use coracle_apiserver::authn::User;
+use coracle_apiserver::serve::CertificateFiles;
+use coracle_apiserver::{Config, Doors, InProcess};
+use coracle_client::{Client, Tasks, World};
+use coracle_store::embedded::files::SimulatedDisk;
+use coracle_store::embedded::{self, Embedded};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::{oneshot, watch};
+
+use crate::world::StoreClock;
+use crate::{REAL, certificates};
+
+/// What a cluster is to be.
+pub struct Setup {
+    /// Its clock and its dice.
+    pub world: World,
+    /// The disk that its store is on.
+    pub disk: SimulatedDisk,
+    /// How the store is set.
+    pub store: embedded::Config,
+    /// Whether it can be reached over HTTPS.
+    pub https: bool,
+}
+
+impl Default for Setup {
+    fn default() -> Setup {
+        Setup {
+            world: REAL,
+            disk: SimulatedDisk::default(),
+            store: embedded::Config::default(),
+            https: false,
+        }
+    }
+}
+
+/// An API server over a store in memory. What runs in it ends when it is dropped.
+pub struct Cluster {
+    /// Its clock and its dice.
+    pub world: World,
+    /// The store below the server.
+    pub store: Arc<Embedded>,
+    door: InProcess,
+    https: Option<coracle_client::Config>,
+    stop: watch::Sender<bool>,
+    tasks: Tasks,
+    _folder: Option<TempDir>,
+}
+
+impl Cluster {
+    /// A cluster that is reached in process.
+    pub async fn start() -> Cluster {
+        Cluster::with(Setup::default()).await
+    }
+
+    /// A cluster that is also reached over HTTPS.
+    pub async fn start_with_https() -> Cluster {
+        Cluster::with(Setup { https: true, ..Setup::default() }).await
+    }
+
+    /// A cluster as it is asked for; returns when it is ready.
+    pub async fn with(setup: Setup) -> Cluster {
+        let tasks = Tasks::new();
+        let clock = Arc::new(StoreClock::new());
+        let (store, driver) =
+            Embedded::open_driven(setup.store, Arc::new(setup.disk.files()), clock).unwrap();
+        let store = Arc::new(store);
+        tasks.spawn(driver.run());
+
+        let mut config = Config::in_process();
+        let (mut listener, mut https, mut folder) = (None, None, None);
+        if setup.https {
+            let bound = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+            let made = tempfile::tempdir().unwrap();
+            https = Some(certificates::make(made.path(), bound.local_addr().unwrap().port()));
+            let file = |name: &str| made.path().join(name);
+            config.certificate =
+                CertificateFiles { certificate: file("server.crt"), key: file("server.key") };
+            config.client_authorities = Some(file("ca.crt"));
+            listener = Some(bound);
+            folder = Some(made);
+        }
+        let door = InProcess::default();
+        let (stop, stopped) = watch::channel(false);
+        let (ready, is_ready) = oneshot::channel();
+        let doors = Doors { listener, in_process: door.clone() };
+        let (below, world) = (store.clone(), setup.world);
+        tasks.spawn(async move {
+            let ready = || ready.send(()).unwrap_or_default();
+            // A server whose store fails ends; what the test makes of that is its business.
+            drop(coracle_apiserver::run(&config, doors, below, world, stopped, ready).await);
+        });
+        is_ready.await.unwrap();
+        Cluster { world, store, door, https, stop, tasks, _folder: folder }
+    }
+
+    /// A client that may do everything.
+    pub fn client(&self) -> Client {
+        self.client_as("kubernetes-admin", &["system:masters"])
+    }
+
+    /// A client of somebody.
+    pub fn client_as(&self, name: &str, groups: &[&str]) -> Client {
+        let groups = groups.iter().map(|group| (*group).to_string()).collect();
+        self.door.client(User { name: name.to_string(), groups, ..User::default() }, self.world)
+    }
+
+    /// What an administrator connects with over HTTPS.
+    pub fn https(&self) -> coracle_client::Config {
+        self.https.clone().expect("the cluster was set up with HTTPS")
+    }
+
+    /// Ends the server as a signal would, and then everything else.
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        self.tasks.stop().await;
+    }
+}

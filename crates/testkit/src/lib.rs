@@ -1,0 +1,13 @@
+//! For tests and benchmarks: whole clusters in memory, in the process of the test.
+//!
+//! [`Cluster`] is an API server on the embedded store over a simulated disk; components reach it in process, and over
+//! HTTPS where a test asks for that. Nothing here is for production: what fails panics.
+#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+
+mod certificates;
+mod cluster;
+pub mod objects;
+mod world;
+
+pub use cluster::{Cluster, Setup};
+pub use world::{REAL, simulated};
