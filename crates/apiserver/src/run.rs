@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::access::{Access, Mode};
-use crate::admission::Admission;
+use crate::admission::{Admission, Wishes};
 use crate::authn::{
     Authentication, Authenticator, Authorities, BearerTokens, ClientCertificates, FrontProxy,
     FrontProxyConfig, ProxyHeaders,
@@ -61,6 +61,8 @@ pub struct Config {
     pub shared_store: bool,
     /// How long the store's past is kept, where nobody else sees to that: so long, and at most twice as long.
     pub compaction: Option<Duration>,
+    /// Which admission plugins are on.
+    pub admission: Wishes,
     /// Whether containers may be privileged.
     pub allow_privileged: bool,
     /// How long a request may take that is not meant to last.
@@ -143,7 +145,7 @@ pub async fn run(
     let registry = Arc::new(Registry {
         store: store.clone(),
         caches: caches.clone(),
-        admission: Admission::default(),
+        admission: Admission::new(&config.admission),
         access: Access::new(authentication(config, &trusted), &config.authorization, &caches),
         node_ports: NodePorts::default(),
         shared_store: config.shared_store,

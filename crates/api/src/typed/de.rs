@@ -42,6 +42,23 @@ impl<'de> Deserializer<'de> for TreeReader<'de> {
         visitor.visit_newtype_struct(self)
     }
 
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, TypedError> {
+        match self.0 {
+            Value::Object(map) if fields.contains(&TRANSITION) => {
+                // Go reads a time that is not there as the first of all times; the type has no such default.
+                let missing = map.get(TRANSITION).is_none_or(Value::is_null);
+                let first = missing.then_some((TRANSITION.into_deserializer(), TreeReader(&FIRST)));
+                visitor.visit_map(MapDeserializer::new(members(map.iter()).chain(first)))
+            }
+            _ => self.deserialize_any(visitor),
+        }
+    }
+
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _name: &'static str,
@@ -56,9 +73,13 @@ impl<'de> Deserializer<'de> for TreeReader<'de> {
 
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
-        tuple_struct map struct identifier ignored_any
+        tuple_struct map identifier ignored_any
     }
 }
+
+/// When a condition last changed.
+const TRANSITION: &str = "lastTransitionTime";
+static FIRST: Value = Value::String(crate::Text::const_new("0001-01-01T00:00:00Z"));
 
 impl<'de> IntoDeserializer<'de, TypedError> for TreeReader<'de> {
     type Deserializer = Self;

@@ -10,7 +10,7 @@ use coracle_store::{Put, SwapError};
 use super::strategy::{Context, Settle};
 use super::{Body, Part, Registry, Scope, meta};
 use crate::ApiError;
-use crate::admission::{Attributes, Operation};
+use crate::admission::{Attributes, Operation, Warnings};
 use crate::cache::Entry;
 use crate::request::WriteOptions;
 
@@ -62,6 +62,7 @@ impl Registry {
     ) -> Result<Written, ApiError> {
         meta::wipe_system_fields(&mut object);
         let name = object.meta().name().to_string();
+        let told = Warnings::default();
         let attributes = Attributes {
             registry: self,
             scope,
@@ -70,17 +71,19 @@ impl Registry {
             name: &name,
             old: None,
             dry_run: options.dry_run,
+            warnings: &told,
         };
-        self.admission.admit(&mut object, &attributes).await?;
+        self.admission.admit(&mut object, &attributes).await.map_err(|refused| refused.after(told.take()))?;
         let attempts = if object.meta().name().is_empty() { NAME_ATTEMPTS } else { 1 };
         for attempt in 1..=attempts {
             match self.attempt(&attributes, object.clone()).await {
                 Err((error, _)) if error.reason == "AlreadyExists" && attempt < attempts => {}
                 Ok((entry, noticed)) => {
                     warnings.extend(noticed);
+                    warnings.extend(told.take());
                     return Ok(Written { entry, warnings, created: true });
                 }
-                Err((error, name)) => return Err(self.taken(scope, &name, error)),
+                Err((error, name)) => return Err(self.taken(scope, &name, error).after(told.take())),
             }
         }
         unreachable!("the last attempt returns")
@@ -111,7 +114,8 @@ impl Registry {
             }
             let warnings = shape_and_judge(&mut object, &cx)?;
             let attributes = Attributes { name: &name, ..*attributes };
-            self.admission.validate(Some(&object), &attributes).await?;
+            let admitted = self.admission.validate(Some(&object), &attributes).await;
+            admitted.map_err(|refused| refused.after(warnings.clone()))?;
             if version.is_ok_and(|version| version.0 != 0) && !attributes.dry_run {
                 return Err(ApiError::unexplained(
                     "resourceVersion should not be set on objects to be created",

@@ -12,7 +12,7 @@ use coracle_api::time::Timestamp;
 use super::strategy::{Context, Grace};
 use super::{Part, Registry, Scope};
 use crate::ApiError;
-use crate::admission::{Attributes, Operation};
+use crate::admission::{Attributes, Operation, Warnings};
 use crate::cache::Entry;
 use crate::request::{DeleteOptions, ListOptions, Propagation};
 
@@ -85,6 +85,7 @@ impl Registry {
             name,
             old: Some(&object),
             dry_run: cx.dry_run,
+            warnings: &Warnings::default(),
         };
         self.admission.validate(None, &attributes).await?;
         scope.strategy.check_delete(&object, cx)?;

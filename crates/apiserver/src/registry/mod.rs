@@ -202,10 +202,10 @@ impl Registry {
     }
 
     /// Gives an object that is about to be kept the defaults of the version it is kept in: whoever reads it there
-    /// finds them.
+    /// finds them, and admission may have left something to them.
     fn complete(&self, scope: &Scope<'_>, object: &mut Value) {
+        defaults::apply(object, scope.hub.kind, (self.now)());
         if !scope.hub.keeps(scope.kind) {
-            defaults::apply(object, scope.hub.kind, (self.now)());
             canonical::canonicalize(object, scope.hub.of.node());
         }
     }

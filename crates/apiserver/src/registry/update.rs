@@ -11,7 +11,7 @@ use super::create::Written;
 use super::strategy::{Context, Settle};
 use super::{Body, Part, Registry, Scope, meta, owners};
 use crate::ApiError;
-use crate::admission::{Attributes, Operation};
+use crate::admission::{Attributes, Operation, Warnings};
 use crate::cache::Entry;
 use crate::request::WriteOptions;
 
@@ -110,6 +110,7 @@ impl Registry {
     ) -> Result<Attempt, ApiError> {
         let (scope, part) = (cx.scope, cx.part);
         let pinned = check_versions(scope, name, old, new)?;
+        let told = Warnings::default();
         let attributes = Attributes {
             registry: self,
             scope,
@@ -118,13 +119,17 @@ impl Registry {
             name,
             old: Some(old),
             dry_run: cx.dry_run,
+            warnings: &told,
         };
-        self.admission.admit(new, &attributes).await?;
+        let refused = |refused: ApiError| refused.after(told.take());
+        self.admission.admit(new, &attributes).await.map_err(refused)?;
         if let Some(begun) = scope.strategy.begin(new, Some(old), cx) {
             *settle = begun.await?;
         }
-        let warnings = shape_and_judge(new, old, cx)?;
-        self.admission.validate(Some(new), &attributes).await?;
+        let mut warnings = shape_and_judge(new, old, cx)?;
+        let admitted = self.admission.validate(Some(new), &attributes).await.map_err(refused);
+        admitted.map_err(|refused| refused.after(warnings.clone()))?;
+        warnings.extend(told.take());
         self.complete(scope, new);
         let entry = Arc::new(scope.entry(new));
         let done = |entry| Ok(Attempt::Done(Written { entry, warnings, created: false }));
@@ -148,7 +153,7 @@ impl Registry {
 
     /// Reads, changes and writes until nobody else was faster, without a look at the kind's strategy or at owners:
     /// `make` answers for what it makes.
-    pub(super) async fn rewrite(
+    pub(crate) async fn rewrite(
         &self,
         scope: &Scope<'_>,
         name: &str,

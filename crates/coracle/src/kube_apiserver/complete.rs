@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use coracle_apiserver::Config;
+use coracle_apiserver::admission::Wishes;
 use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::serve::CertificateFiles;
 use coracle_apiserver::storage::Media;
@@ -55,6 +56,11 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
     let node_port = node_port(options, &mut mistakes);
     let own_certificate = own_certificate(options, bind, advertise, &service_cidrs, &mut mistakes);
     let access = access::complete(&options.access, &mut mistakes);
+    let admission = Wishes {
+        enable: options.enable_admission_plugins.clone(),
+        disable: options.disable_admission_plugins.clone(),
+    };
+    mistakes.extend(admission.mistakes());
     let storage = storage(options, &mut mistakes);
     if options.request_timeout.is_zero() {
         mistakes.push("--request-timeout can not be negative value".to_string());
@@ -85,6 +91,7 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
             anonymous: access.anonymous,
             shared_store: storage.is_shared(),
             compaction: storage.compaction(),
+            admission,
             allow_privileged: options.allow_privileged,
             request_timeout: options.request_timeout,
             min_request_timeout: std::time::Duration::from_secs(min_request_timeout),

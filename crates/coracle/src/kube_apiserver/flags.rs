@@ -8,8 +8,17 @@ use crate::flags::{Flag, Table, Takes};
 pub(super) const TABLE: Table<Options> = Table {
     component: "kube-apiserver",
     about: "The Kubernetes API server: it keeps the cluster's objects, checks who may change them, and tells of changes.",
-    sections: &["generic", "storage", "secure serving", "authentication", "authorization", "misc", "logs"],
-    flags: &[GENERIC, STORAGE, SERVING, super::access::FLAGS, MISC, LOGS],
+    sections: &[
+        "generic",
+        "storage",
+        "secure serving",
+        "authentication",
+        "authorization",
+        "admission",
+        "misc",
+        "logs",
+    ],
+    flags: &[GENERIC, STORAGE, SERVING, super::access::FLAGS, ADMISSION, MISC, LOGS],
     not_yet: NOT_YET,
 };
 
@@ -214,6 +223,25 @@ const LOGS: &[Flag<Options>] = &[value(
     "How much is told on standard error: from 4 on details, from 6 on everything",
     |options, given| number(&mut options.verbosity, given),
 )];
+
+const ADMISSION: &[Flag<Options>] = &[
+    value(
+        "admission",
+        "enable-admission-plugins",
+        "NAMES",
+        "",
+        "Plugins that are on besides those that always are. Their order does not matter",
+        |options, given| list(&mut options.enable_admission_plugins, given),
+    ),
+    value(
+        "admission",
+        "disable-admission-plugins",
+        "NAMES",
+        "",
+        "Plugins that are off though they would be on",
+        |options, given| list(&mut options.disable_admission_plugins, given),
+    ),
+];
 
 const MISC: &[Flag<Options>] = &[
     value(

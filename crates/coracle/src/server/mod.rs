@@ -8,6 +8,7 @@ use std::time::Duration;
 use base64::Engine;
 use clap::Args;
 use coracle_apiserver::access::Mode;
+use coracle_apiserver::admission::Wishes;
 use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::storage::Media;
 use coracle_apiserver::{Config, Doors, InProcess, RunError, serve};
@@ -156,6 +157,7 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
         anonymous: true,
         shared_store: storage.is_shared(),
         compaction: storage.compaction(),
+        admission: Wishes::default(),
         allow_privileged: true,
         request_timeout: Duration::from_secs(60),
         min_request_timeout: Duration::from_secs(1800),

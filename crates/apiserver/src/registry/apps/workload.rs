@@ -2,12 +2,13 @@
 
 use coracle_api::field_error::{FieldError, as_json};
 use coracle_api::selector::{self, LabelSelector, Values};
-use coracle_api::{Path, Value, names};
+use coracle_api::{Path, Value, names, typed};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::registry::core::pod;
 use crate::registry::strategy::{Context, Errors, SPEC};
+use crate::registry::validate::internal;
 
 const STATUS: Path<'static> = Path::Field(&Path::Root, "status");
 
@@ -21,7 +22,7 @@ pub(super) fn selector_and_template(
 ) {
     let at = SPEC.field("selector");
     let shown = tree.at(&["spec", "selector"]);
-    let as_shown = || shown.map_or_else(|| "null".to_owned(), as_json);
+    let as_shown = || internal::pointer(given.map(internal::label_selector));
     match given {
         None => errors.push(FieldError::required(&at, "")),
         Some(given) => {
@@ -38,29 +39,23 @@ pub(super) fn selector_and_template(
         Err(_) => errors.push(FieldError::invalid(&at, as_shown(), "invalid label selector")),
         Ok(selector) => {
             let labels = tree.at(&["spec", "template", "metadata", "labels"]);
-            self::template(&selector, labels, template, options, errors);
+            // No selector selects nothing, an empty one anything.
+            let selects = match labels.and_then(Value::as_object) {
+                Some(labels) => selector.matches(labels),
+                None => selector.matches(&coracle_api::Map::new()),
+            };
+            if given.is_none() || !(selector.requirements().is_empty() || selects) {
+                let shown = labels.map_or_else(|| "null".to_owned(), as_json);
+                let why = "`selector` does not match template `labels`";
+                errors.push(FieldError::invalid(&SPEC.field("template.metadata.labels"), shown, why));
+            }
+            self::template(template, options, errors);
         }
     }
 }
 
-fn template(
-    selector: &LabelSelector,
-    labels: Option<&Value>,
-    template: &PodTemplateSpec,
-    options: &pod::Options,
-    errors: &mut Errors,
-) {
+fn template(template: &PodTemplateSpec, options: &pod::Options, errors: &mut Errors) {
     let at = SPEC.field("template");
-    let selects = match labels.and_then(Value::as_object) {
-        Some(labels) => selector.matches(labels),
-        None => selector.matches(&coracle_api::Map::new()),
-    };
-    if !selector.requirements().is_empty() && !selects {
-        let place = at.field("metadata");
-        let shown = labels.map_or_else(|| "null".to_owned(), as_json);
-        let why = "`selector` does not match template `labels`";
-        errors.push(FieldError::invalid(&place.field("labels"), shown, why));
-    }
     pod::validate_template(template, &at, options, errors);
     let spec = template.spec.as_ref();
     let place = at.field("spec");
@@ -78,7 +73,8 @@ fn template(
 pub(super) fn same_selector(new: &Value, old: &Value, errors: &mut Errors) {
     let path = ["spec", "selector"];
     if new.at(&path) != old.at(&path) {
-        let shown = new.at(&path).map_or_else(|| "null".to_owned(), as_json);
+        let view = new.at(&path).and_then(|selector| typed::from_tree(selector).ok());
+        let shown = internal::pointer(view.as_ref().map(internal::label_selector));
         errors.push(FieldError::invalid(&SPEC.field("selector"), shown, "field is immutable"));
     }
 }

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Binding;
 
 use super::condition::Condition;
 use crate::ApiError;
-use crate::admission::{Attributes, Operation};
+use crate::admission::{Attributes, Operation, Warnings};
 use crate::registry::{Call, Part, Reply, Scope, meta};
 use crate::status::Details;
 
@@ -33,6 +33,7 @@ async fn bind(call: &Call<'_>, object: &mut Value) -> Result<(), ApiError> {
         name: &name,
         old: None,
         dry_run: call.options.dry_run,
+        warnings: &Warnings::default(),
     };
     call.registry.admission.admit(object, &attributes).await?;
     if !call.name.is_empty() && call.name != name {

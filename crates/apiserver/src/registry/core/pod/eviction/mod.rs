@@ -15,7 +15,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
 use super::condition::Condition;
 use crate::ApiError;
-use crate::admission::{Attributes, Operation};
+use crate::admission::{Attributes, Operation, Warnings};
 use crate::registry::delete::check_preconditions;
 use crate::registry::{Call, Part, Reply, Scope, meta};
 use crate::request::{DeleteOptions, Query, WriteOptions};
@@ -56,6 +56,7 @@ async fn evict(call: &Call<'_>, object: &mut Value) -> Result<Outcome, ApiError>
         name: call.name,
         old: None,
         dry_run: call.options.dry_run,
+        warnings: &Warnings::default(),
     };
     call.registry.admission.admit(object, &attributes).await?;
     if object.meta().name() != call.name {

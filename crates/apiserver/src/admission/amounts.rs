@@ -1,0 +1,122 @@
+//! What a pod asks for and may use: sums over its containers, as limit ranges and quotas count them.
+
+use std::collections::BTreeMap;
+
+use coracle_api::quantity::Quantity;
+use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
+
+/// Amounts by the names of their resources.
+pub(super) type Amounts = BTreeMap<String, Quantity>;
+
+/// Which side of a container's resources is summed up.
+#[derive(Clone, Copy)]
+pub(super) enum Side {
+    Requests,
+    Limits,
+}
+
+impl Side {
+    /// The amounts that a container, or a whole pod, names.
+    pub(super) fn of(self, resources: Option<&ResourceRequirements>) -> Amounts {
+        let given = resources.and_then(|resources| match self {
+            Side::Requests => resources.requests.as_ref(),
+            Side::Limits => resources.limits.as_ref(),
+        });
+        read(given)
+    }
+
+    /// The sum of a pod: its containers together, or an init container with those that run beside it where that is more.
+    /// What the pod itself says of processors and memory is said last. Its overhead is not in it.
+    pub(super) fn of_pod(self, pod: &PodSpec) -> Amounts {
+        let mut sum = Amounts::new();
+        for container in &pod.containers {
+            add(&mut sum, &self.of(container.resources.as_ref()));
+        }
+        let (mut beside, mut most) = (Amounts::new(), Amounts::new());
+        for container in pod.init_containers.iter().flatten() {
+            let mut amounts = self.of(container.resources.as_ref());
+            if keeps_running(container) {
+                add(&mut sum, &amounts);
+                add(&mut beside, &amounts);
+                amounts = beside.clone();
+            } else {
+                add(&mut amounts, &beside);
+            }
+            at_least(&mut most, &amounts);
+        }
+        at_least(&mut sum, &most);
+        let whole = self.of(pod.resources.as_ref());
+        sum.extend(
+            whole.into_iter().filter(|(name, _)| {
+                matches!(name.as_str(), "cpu" | "memory") || name.starts_with("hugepages-")
+            }),
+        );
+        sum
+    }
+}
+
+/// Amounts as an object has them.
+pub(super) fn read(given: Option<&BTreeMap<String, Written>>) -> Amounts {
+    let given = given.into_iter().flatten();
+    given.map(|(name, text)| (name.clone(), text.0.parse().unwrap_or_default())).collect()
+}
+
+pub(super) fn add(sum: &mut Amounts, more: &Amounts) {
+    for (name, amount) in more {
+        sum.entry(name.clone()).and_modify(|sum| sum.add(amount)).or_insert_with(|| amount.clone());
+    }
+}
+
+fn at_least(sum: &mut Amounts, other: &Amounts) {
+    for (name, amount) in other {
+        let known = sum.entry(name.clone()).or_insert_with(|| amount.clone());
+        if *known < *amount {
+            *known = amount.clone();
+        }
+    }
+}
+
+/// An init container that stays beside the others.
+fn keeps_running(container: &Container) -> bool {
+    container.restart_policy.as_deref() == Some("Always")
+}
+
+#[cfg(test)]
+mod tests {
+    use coracle_api::codec::json;
+    use coracle_api::typed;
+
+    use super::*;
+
+    #[test]
+    fn a_pod_needs_its_containers_or_the_largest_of_its_beginnings() {
+        let check = |spec: &str, expected: &str| {
+            let spec: PodSpec = typed::from_tree(&json::parse(spec.as_bytes()).unwrap()).unwrap();
+            let sum = Side::Requests.of_pod(&spec);
+            assert_eq!(sum.get("cpu").map(ToString::to_string).unwrap_or_default(), expected, "{spec:?}");
+        };
+        let asks = |name: &str, cpu: &str| {
+            format!(r#"{{"name":"{name}","resources":{{"requests":{{"cpu":"{cpu}"}}}}}}"#)
+        };
+        check(r#"{"containers":[{"name":"a"}]}"#, "");
+        check(&format!(r#"{{"containers":[{},{}]}}"#, asks("a", "100m"), asks("b", "200m")), "300m");
+        check(
+            &format!(r#"{{"containers":[{}],"initContainers":[{}]}}"#, asks("a", "100m"), asks("i", "1")),
+            "1",
+        );
+        let beside = asks("s", "1").replace("\"name\":\"s\"", "\"name\":\"s\",\"restartPolicy\":\"Always\"");
+        check(
+            &format!(
+                r#"{{"containers":[{}],"initContainers":[{beside},{}]}}"#,
+                asks("a", "1"),
+                asks("i", "3")
+            ),
+            "4",
+        );
+        check(
+            &format!(r#"{{"containers":[{}],"resources":{{"requests":{{"cpu":"2"}}}}}}"#, asks("a", "1")),
+            "2",
+        );
+    }
+}

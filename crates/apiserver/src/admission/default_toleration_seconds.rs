@@ -1,0 +1,84 @@
+//! DefaultTolerationSeconds: a pod stays five minutes on a node that is not ready or not reachable, unless it says otherwise.
+
+use async_trait::async_trait;
+use coracle_api::{Map, Value};
+
+use super::{Attributes, Operation, Plugin};
+use crate::ApiError;
+use crate::registry::Part;
+
+const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+const NO_EXECUTE: &str = "NoExecute";
+const SECONDS: i64 = 300;
+
+pub(super) struct DefaultTolerationSeconds;
+
+#[async_trait]
+impl Plugin for DefaultTolerationSeconds {
+    fn name(&self) -> &'static str {
+        "DefaultTolerationSeconds"
+    }
+
+    async fn admit(&self, pod: &mut Value, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        if attributes.operation != Operation::Delete
+            && attributes.part == Part::Main
+            && attributes.is_of("", "pods")
+            && let Some(pod) = pod.as_object_mut()
+        {
+            tolerate(pod.object_mut("spec"));
+        }
+        Ok(())
+    }
+}
+
+fn tolerate(spec: &mut Map) {
+    let mut tolerations = match spec.get_mut("tolerations") {
+        Some(Value::Array(tolerations)) => std::mem::take(tolerations),
+        _ => Vec::new(),
+    };
+    let missing: Vec<&str> =
+        TAINTS.into_iter().filter(|taint| !tolerations.iter().any(|given| covers(given, taint))).collect();
+    tolerations.extend(missing.into_iter().map(|taint| {
+        let mut toleration = Map::new();
+        toleration.insert("effect", NO_EXECUTE);
+        toleration.insert("key", taint);
+        toleration.insert("operator", "Exists");
+        toleration.insert("tolerationSeconds", SECONDS);
+        Value::Object(toleration)
+    }));
+    spec.insert("tolerations", tolerations);
+}
+
+/// Whether a toleration speaks of the taint at all, whatever it says of it.
+fn covers(toleration: &Value, taint: &str) -> bool {
+    let part = |name: &str| toleration.get(name).and_then(Value::as_str).unwrap_or_default();
+    (part("key").is_empty() || part("key") == taint)
+        && (part("effect").is_empty() || part("effect") == NO_EXECUTE)
+}
+
+#[cfg(test)]
+mod tests {
+    use coracle_api::codec::json;
+
+    use super::*;
+
+    #[test]
+    fn a_toleration_is_added_for_each_taint_that_the_pod_does_not_speak_of() {
+        let check = |given: &str, added: &[&str]| {
+            let mut spec = json::parse(format!(r#"{{"tolerations":{given}}}"#).as_bytes()).unwrap();
+            let before = spec.get("tolerations").unwrap().as_array().unwrap().len();
+            let spec = spec.as_object_mut().unwrap();
+            tolerate(spec);
+            let found = spec.get("tolerations").unwrap().as_array().unwrap();
+            let keys: Vec<_> = found[before..]
+                .iter()
+                .map(|toleration| toleration.get("key").unwrap().as_str().unwrap())
+                .collect();
+            assert_eq!(keys, added);
+        };
+        check("[]", &TAINTS);
+        check(r#"[{"operator":"Exists"}]"#, &[]);
+        check(r#"[{"key":"node.kubernetes.io/unreachable","operator":"Exists"}]"#, &TAINTS[..1]);
+        check(r#"[{"key":"node.kubernetes.io/unreachable","effect":"NoSchedule"}]"#, &TAINTS);
+    }
+}

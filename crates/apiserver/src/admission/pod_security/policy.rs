@@ -1,0 +1,203 @@
+//! What the labels of a namespace ask for.
+
+use std::fmt;
+
+use coracle_api::field_error::FieldError;
+use coracle_api::{Map, Path, Value};
+
+/// How strict rules are; the strictest is the greatest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Level {
+    #[default]
+    Privileged,
+    Baseline,
+    Restricted,
+}
+
+/// The version that rules are taken from: `v1.x`, or the newest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Version {
+    #[default]
+    Latest,
+    Minor(u32),
+}
+
+/// Rules of one version.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct LevelVersion {
+    pub(super) level: Level,
+    pub(super) version: Version,
+}
+
+/// What happens to pods of a namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Policy {
+    pub(super) enforce: LevelVersion,
+    pub(super) audit: LevelVersion,
+    pub(super) warn: LevelVersion,
+}
+
+/// The newest version in which a rule changed.
+const NEWEST: u32 = 35;
+
+impl LevelVersion {
+    /// The minor version whose rules hold.
+    pub(super) fn minor(self) -> u32 {
+        match self.version {
+            Version::Latest => NEWEST,
+            Version::Minor(minor) => minor.min(NEWEST),
+        }
+    }
+}
+
+impl fmt::Display for LevelVersion {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let level = match self.level {
+            Level::Privileged => "privileged",
+            Level::Baseline => "baseline",
+            Level::Restricted => "restricted",
+        };
+        match self.version {
+            Version::Latest => write!(out, "{level}:latest"),
+            Version::Minor(minor) => write!(out, "{level}:v1.{minor}"),
+        }
+    }
+}
+
+impl Policy {
+    /// What labels ask for, and what is wrong with them. What cannot be read is enforced in full, and warned of not at all.
+    pub(super) fn of(labels: Option<&Map>) -> (Policy, Vec<FieldError>) {
+        let mut reader = Reader { labels, mistakes: Vec::new() };
+        let mut policy = Policy::default();
+        let enforced = reader.read("enforce", &mut policy.enforce, Level::Restricted);
+        reader.read("audit", &mut policy.audit, Level::Privileged);
+        let warned = reader.read("warn", &mut policy.warn, Level::Privileged);
+        // Whoever enforces wants to be told, unless they say of what.
+        if !warned.level && enforced.level_is_good && policy.enforce.level > policy.warn.level {
+            policy.warn.level = policy.enforce.level;
+            if !warned.version {
+                policy.warn.version = policy.enforce.version;
+            }
+        }
+        (policy, reader.mistakes)
+    }
+
+    pub(super) fn asks_for_nothing(&self) -> bool {
+        [self.enforce, self.audit, self.warn].iter().all(|mode| mode.level == Level::Privileged)
+    }
+}
+
+struct Reader<'l> {
+    labels: Option<&'l Map>,
+    mistakes: Vec<FieldError>,
+}
+
+/// Which labels of a mode there were.
+struct Given {
+    level: bool,
+    level_is_good: bool,
+    version: bool,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, mode: &str, into: &mut LevelVersion, otherwise: Level) -> Given {
+        let (level_label, version_label) = (
+            format!("pod-security.kubernetes.io/{mode}"),
+            format!("pod-security.kubernetes.io/{mode}-version"),
+        );
+        let text = |label: &str| self.labels.and_then(|labels| labels.get(label)).and_then(Value::as_str);
+        let (level, version) = (text(&level_label), text(&version_label));
+        let mut given = Given { level: level.is_some(), level_is_good: false, version: version.is_some() };
+        if let Some(text) = level {
+            match self::level(text) {
+                Some(level) => {
+                    into.level = level;
+                    given.level_is_good = true;
+                }
+                None => {
+                    into.level = otherwise;
+                    self.refuse(&level_label, text, "must be one of privileged, baseline, restricted");
+                }
+            }
+        }
+        if let Some(text) = version {
+            match self::version(text) {
+                Some(version) => into.version = version,
+                None => {
+                    into.version = Version::Latest;
+                    self.refuse(&version_label, text, "must be \"latest\" or \"v1.x\"");
+                }
+            }
+        }
+        given
+    }
+
+    fn refuse(&mut self, label: &str, found: &str, why: &str) {
+        let labels = Path::Root.field("metadata.labels");
+        self.mistakes.push(FieldError::invalid_str(&labels.key(label), found, why));
+    }
+}
+
+fn level(text: &str) -> Option<Level> {
+    match text {
+        "privileged" => Some(Level::Privileged),
+        "baseline" => Some(Level::Baseline),
+        "restricted" => Some(Level::Restricted),
+        _ => None,
+    }
+}
+
+fn version(text: &str) -> Option<Version> {
+    if text == "latest" {
+        return Some(Version::Latest);
+    }
+    let minor = text.strip_prefix("v1.")?;
+    let readable =
+        minor.bytes().all(|byte| byte.is_ascii_digit()) && (minor == "0" || !minor.starts_with('0'));
+    minor.parse().ok().filter(|_| readable).map(Version::Minor)
+}
+
+#[cfg(test)]
+mod tests {
+    use coracle_api::codec::json;
+
+    use super::*;
+
+    #[test]
+    fn labels_say_what_is_enforced_and_warned_of() {
+        let check = |labels: &str, enforce: &str, warn: &str, mistakes: &[&str]| {
+            let labels =
+                json::parse(labels.replace("ps/", "pod-security.kubernetes.io/").as_bytes()).unwrap();
+            let (policy, found) = Policy::of(labels.as_object());
+            assert_eq!(
+                (policy.enforce.to_string().as_str(), policy.warn.to_string().as_str()),
+                (enforce, warn)
+            );
+            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+            assert_eq!(found, mistakes);
+        };
+        check("{}", "privileged:latest", "privileged:latest", &[]);
+        check(r#"{"ps/enforce":"baseline"}"#, "baseline:latest", "baseline:latest", &[]);
+        check(
+            r#"{"ps/enforce":"baseline","ps/warn":"privileged"}"#,
+            "baseline:latest",
+            "privileged:latest",
+            &[],
+        );
+        check(
+            r#"{"ps/enforce":"restricted","ps/enforce-version":"v1.20"}"#,
+            "restricted:v1.20",
+            "restricted:v1.20",
+            &[],
+        );
+        check(
+            r#"{"ps/enforce":"x","ps/enforce-version":"v1.01"}"#,
+            "restricted:latest",
+            "privileged:latest",
+            &[
+                "metadata.labels[pod-security.kubernetes.io/enforce]: Invalid value: \"x\": must be one of privileged, baseline, restricted",
+                "metadata.labels[pod-security.kubernetes.io/enforce-version]: Invalid value: \"v1.01\": must be \"latest\" or \"v1.x\"",
+            ],
+        );
+    }
+}

@@ -1,0 +1,184 @@
+//! ResourceQuota: a namespace holds no more than its quotas allow.
+//!
+//! What an object needs ([`usage`]) is added to the `status.used` of every quota that counts it ([`scope`]), before the
+//! object is written; a quota that it does not fit in refuses. Each quota is swapped in the store against the version that
+//! was judged, so that of two who want the last place one gets it, whoever they asked. What is counted for an object that is
+//! then not written after all, and what a deleted one leaves, the quota controller puts right.
+
+mod scope;
+mod usage;
+
+use async_trait::async_trait;
+use coracle_api::Value;
+use coracle_api::quantity::Quantity;
+
+use super::amounts::{self, Amounts};
+use super::{Attributes, Operation, Plugin, builtin};
+use crate::ApiError;
+use crate::authn::Caller;
+use crate::registry::{Part, Scope};
+
+pub(super) struct ResourceQuota;
+
+#[async_trait]
+impl Plugin for ResourceQuota {
+    fn name(&self) -> &'static str {
+        "ResourceQuota"
+    }
+
+    async fn validate(&self, object: Option<&Value>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        let Some(object) = object.filter(|_| attributes.scope.resource.namespaced) else { return Ok(()) };
+        if is_ignored(attributes) || !usage::counts(object, attributes) {
+            return Ok(());
+        }
+        let found =
+            attributes.registry.lookup_all(builtin("", "v1", "resourcequotas"), attributes.scope.namespace);
+        if found.is_empty() {
+            return Ok(());
+        }
+        let refused = |why: String| attributes.forbidden(object, &why);
+        let mut charges = Vec::new();
+        for quota in &found {
+            if let Some(charge) = charge(quota, object, attributes).map_err(refused)? {
+                // All are asked before any is charged.
+                apply(quota, &charge, attributes).map_err(refused)?;
+                charges.push((quota.meta().name(), charge));
+            }
+        }
+        match attributes.dry_run {
+            true => Ok(()),
+            false => book(&charges, object, attributes).await,
+        }
+    }
+}
+
+/// What was never counted: events, and what is not kept.
+fn is_ignored(attributes: &Attributes<'_>) -> bool {
+    attributes.is_of("", "events")
+        || attributes.is_of("events.k8s.io", "events")
+        || attributes.is_of("", "bindings")
+}
+
+/// What an object adds to a quota; none where the quota does not count it.
+fn charge(quota: &Value, object: &Value, attributes: &Attributes<'_>) -> Result<Option<Amounts>, String> {
+    let name = quota.meta().name();
+    let hard = read(quota, "hard");
+    let counted: Vec<&str> =
+        hard.keys().map(String::as_str).filter(|name| usage::is_counted(name, attributes)).collect();
+    if counted.is_empty() || !scope::holds(quota, object, attributes) {
+        return Ok(None);
+    }
+    if let Some(missing) = usage::missing(&counted, object, attributes) {
+        return Err(format!("failed quota: {name}: {missing}"));
+    }
+    let used = read(quota, "used");
+    if counted.iter().any(|name| !used.contains_key(*name)) {
+        return Err(format!("status unknown for quota: {name}, resources: {}", counted.join(",")));
+    }
+    let now = (attributes.registry.now)();
+    let mut wanted = usage::of(object, attributes, now);
+    // What the object needed before is paid for, where this quota counted it.
+    if let Some(old) = attributes
+        .old
+        .filter(|old| attributes.operation == Operation::Update && scope::holds(quota, old, attributes))
+    {
+        let before = usage::of(old, attributes, now);
+        for (name, amount) in &mut wanted {
+            if let Some(paid) = before.get(name) {
+                amount.sub(paid);
+            }
+        }
+    }
+    wanted.retain(|name, amount| amount.signum() > 0 && hard.contains_key(name));
+    Ok((!wanted.is_empty()).then_some(wanted))
+}
+
+/// The quota with the charge in it, if it fits.
+fn apply(quota: &Value, charge: &Amounts, attributes: &Attributes<'_>) -> Result<Value, String> {
+    let (hard, used) = (read(quota, "hard"), read(quota, "used"));
+    let mut after = used.clone();
+    amounts::add(&mut after, charge);
+    let exceeded: Vec<&String> = charge
+        .keys()
+        .filter(|name| hard.get(*name).is_some_and(|hard| after.get(*name).is_some_and(|after| after > hard)))
+        .collect();
+    // A claim whose volume turned out larger is counted, whatever the quota says.
+    if !exceeded.is_empty() && attributes.part != Part::Status {
+        let shown = |amounts: &Amounts| {
+            let each = exceeded.iter().filter_map(|name| Some(format!("{name}={}", amounts.get(*name)?)));
+            each.collect::<Vec<_>>().join(",")
+        };
+        return Err(format!(
+            "exceeded quota: {}, requested: {}, used: {}, limited: {}",
+            quota.meta().name(),
+            shown(charge),
+            shown(&used),
+            shown(&hard)
+        ));
+    }
+    let mut quota = quota.clone();
+    write(&mut quota, &after);
+    Ok(quota)
+}
+
+/// Charges one quota after the other. Where one refuses after all, because somebody was faster, those before get back what
+/// they were charged.
+async fn book(
+    charges: &[(&str, Amounts)],
+    object: &Value,
+    attributes: &Attributes<'_>,
+) -> Result<(), ApiError> {
+    let caller = Caller::system();
+    let quotas = Scope::new(builtin("", "v1", "resourcequotas"), attributes.scope.namespace, &caller);
+    for (index, (name, charge)) in charges.iter().enumerate() {
+        let make = |quota: &Value| {
+            apply(quota, charge, attributes).map_err(|why| attributes.forbidden(object, &why))
+        };
+        match attributes.registry.rewrite(&quotas, name, false, make).await {
+            Ok(_) => {}
+            // A quota that has been deleted meanwhile limits nothing.
+            Err(gone) if gone.code == http::StatusCode::NOT_FOUND => {}
+            Err(refused) => {
+                for (name, charge) in &charges[..index] {
+                    give_back(&quotas, name, charge, attributes).await;
+                }
+                return Err(refused);
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn give_back(quotas: &Scope<'_>, name: &str, charge: &Amounts, attributes: &Attributes<'_>) {
+    let make = |quota: &Value| {
+        let mut used = read(quota, "used");
+        for (name, amount) in charge {
+            if let Some(used) = used.get_mut(name) {
+                used.sub(amount);
+            }
+        }
+        let mut quota = quota.clone();
+        write(&mut quota, &used);
+        Ok(quota)
+    };
+    if let Err(error) = attributes.registry.rewrite(quotas, name, false, make).await {
+        tracing::warn!(quota = name, ?error, "what was charged for a refused object could not be given back");
+    }
+}
+
+/// The amounts of a quota's status.
+fn read(quota: &Value, side: &str) -> Amounts {
+    let amounts = quota.at(&["status", side]).and_then(Value::as_object);
+    let amounts = amounts.into_iter().flat_map(|amounts| amounts.iter());
+    amounts
+        .map(|(name, amount)| (name.to_owned(), Quantity::from_value(amount).unwrap_or_default()))
+        .collect()
+}
+
+fn write(quota: &mut Value, used: &Amounts) {
+    let Some(quota) = quota.as_object_mut() else { return };
+    let place = quota.object_mut("status").object_mut("used");
+    for (name, amount) in used {
+        place.insert(name.as_str(), amount.to_string());
+    }
+}
