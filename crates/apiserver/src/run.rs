@@ -90,6 +90,7 @@ impl Config {
             anonymous: false,
             shared_store: false,
             compaction: None,
+            admission: Wishes::default(),
             allow_privileged: true,
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),
