@@ -6,12 +6,16 @@ cd "$(dirname "$0")/.."
 needs=(
     cc=build-essential # links; ring (TLS) compiles C
     etcd=etcd-server # store: the engine's peer, in the release without trustworthy progress (3.4)
-    python3=python3 # plays the recorded answers
+    python3=python3 # plays the recorded answers, and runs the Python client
+    pip3=python3-pip # installs the Python client below
     etcdctl=etcd-client # store: the command line that the etcd face must satisfy
     ip=iproute2 # podnet: looks at the namespaces that the tests made
     nft=nftables # podnet: host ports
-    go=golang-go # builds the etcd and the kubectl below
+    go=golang-go # builds the etcd, the kubectl and the client-go program below
 )
 scripts/install.sh "${needs[@]}"
 scripts/build-etcd.sh
 scripts/build-kubectl.sh
+scripts/build-client-go.sh
+scripts/build-kube-rs.sh
+scripts/install-python-client.sh

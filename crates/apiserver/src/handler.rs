@@ -9,6 +9,8 @@ use bytes::Bytes;
 use coracle_api::Value;
 use coracle_api::catalog::{Resource, Subresource};
 use coracle_api::codec::media_type::{self, PatchType};
+use coracle_api::go_text::Quoted;
+use coracle_api::names;
 use coracle_api::resource_version::ResourceVersion;
 use futures_util::stream;
 use http::request::Parts;
@@ -367,7 +369,20 @@ fn check_shape(resource: &Resource, target: &Target, verb: &str) -> Result<(), A
     match resource.namespaced {
         true if named && !placed => Err(ApiError::no_such_resource()),
         false if placed && !is_namespace => Err(ApiError::no_such_resource()),
+        _ if named => check_name(&target.name),
         _ => Ok(()),
+    }
+}
+
+/// A name becomes a part of the object's key in the store.
+fn check_name(name: &str) -> Result<(), ApiError> {
+    match names::path_segment_name(name)[..] {
+        [] => Ok(()),
+        ref wrong => Err(ApiError::bad_request(format!(
+            "Name parameter invalid: {}: {}",
+            Quoted(name),
+            wrong.join(";")
+        ))),
     }
 }
 

@@ -98,8 +98,8 @@ fn mistakes_are_told_with_their_place() {
     check(b"apiVersion: v1\nkind: 3", "kind: json: cannot unmarshal number");
     check(b"apiVersion: v1\nkind: X\na: \xff", "invalid");
     check(br#"{"apiVersion":"f/v1","kind":"X","a":1e400}"#, "json: cannot unmarshal number 1e400");
-    check(b"k8s\0", "the envelope names no kind");
-    check(b"k8s\0\n\x7fabc", "unexpected end of the message");
+    check(b"k8s\0", "empty body");
+    check(b"k8s\0\n\x7fabc", "unexpected EOF");
     check(b"k8s:enc:aescbc:v1:key:xyz", "encrypted (aescbc)");
     check(b"", "there is no object in it");
     let error = refused(&["/nowhere/at/all"], b"");

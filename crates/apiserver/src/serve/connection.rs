@@ -2,13 +2,14 @@
 
 use std::convert::Infallible;
 use std::future::{pending, poll_fn};
+use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -17,11 +18,12 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep};
+use tokio_rustls::server::TlsStream;
 use tracing::debug;
 
 use super::Serving;
 use super::pace::{AtWork, Impatience, Pace, Paced};
-use super::socket::{Socket, peer_ended};
+use super::socket::{Socket, ask_for_tls, begins_in_plain_http, peer_ended};
 use crate::answer;
 use crate::authn::Peer;
 use crate::chain::{Chain, LastAnswer};
@@ -47,8 +49,7 @@ pub(super) async fn serve(stream: TcpStream, address: SocketAddr, serving: Arc<S
         return debug!(%address, %error, "the connection is gone already");
     }
     let socket = Arc::new(stream);
-    let accepted = serving.acceptor.accept(Socket(socket.clone()));
-    let stream = match tokio::time::timeout(HANDSHAKE_WITHIN, accepted).await {
+    let stream = match tokio::time::timeout(HANDSHAKE_WITHIN, handshake(&socket, &serving)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => {
             serving.chain.metrics.handshake_errors.add(1);
@@ -92,6 +93,14 @@ pub(super) async fn serve(stream: TcpStream, address: SocketAddr, serving: Arc<S
     }
 }
 
+async fn handshake(socket: &Arc<TcpStream>, serving: &Serving) -> io::Result<TlsStream<Socket>> {
+    if begins_in_plain_http(socket).await? {
+        ask_for_tls(socket).await?;
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "plain HTTP"));
+    }
+    serving.acceptor.accept(Socket(socket.clone())).await
+}
+
 /// Passes a request along the chain; it is at work until its answer has left.
 async fn respond(
     chain: Arc<Chain>,
@@ -100,12 +109,28 @@ async fn respond(
     work: AtWork,
     enough: Arc<Notify>,
 ) -> Result<Response<Leaving>, Infallible> {
-    let mut answer = chain.answer(request, &peer).await;
+    let mut answer = match header_bytes(&request) <= MAX_HEADERS as usize {
+        true => chain.answer(request, &peer).await,
+        false => too_many_headers(),
+    };
     let measured = answer.extensions_mut().remove::<Arc<Measured>>();
     if answer.extensions().get::<LastAnswer>().is_some() {
         enough.notify_one();
     }
     Ok(answer.map(|body| Leaving { body, measured, _work: work }))
+}
+
+/// HTTP/1.1 is read in pieces that may be larger than what is allowed, so what came is counted.
+fn header_bytes(request: &Request<Incoming>) -> usize {
+    let fields = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
+    request.uri().path_and_query().map_or(0, |path| path.as_str().len()) + fields.sum::<usize>()
+}
+
+fn too_many_headers() -> answer::Answer {
+    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    let mut answer = answer::text(status, "431 Request Header Fields Too Large");
+    answer.extensions_mut().insert(LastAnswer);
+    answer
 }
 
 /// The body of an answer on its way out.
@@ -145,7 +170,7 @@ trait Conversation: Future<Output = hyper::Result<()>> {
     fn finish(self: Pin<&mut Self>);
 }
 
-type Stream = TokioIo<Paced<tokio_rustls::server::TlsStream<Socket>>>;
+type Stream = TokioIo<Paced<TlsStream<Socket>>>;
 
 impl<S> Conversation for http1::UpgradeableConnection<Stream, S>
 where

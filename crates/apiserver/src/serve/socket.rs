@@ -18,6 +18,25 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) struct Socket(pub(super) Arc<TcpStream>);
 
+/// Whether the peer begins in plain HTTP, as Go's server tells it. Waits for its first bytes, which stay unread.
+pub(super) async fn begins_in_plain_http(socket: &TcpStream) -> io::Result<bool> {
+    let mut first = [0; 5];
+    socket.peek(&mut first).await?;
+    Ok(matches!(&first, b"GET /" | b"HEAD " | b"POST " | b"PUT /" | b"OPTIO"))
+}
+
+/// Tells a peer that it should have spoken TLS, in Go's words.
+pub(super) async fn ask_for_tls(socket: &TcpStream) -> io::Result<()> {
+    // Closed with something unread, the connection would be reset, and the peer might not see what we say.
+    let mut unread = [0; 4096];
+    while matches!(socket.try_read(&mut unread), Ok(count) if count > 0) {}
+    socket.writable().await?;
+    socket.try_write(PLAIN_HTTP).map(drop)
+}
+
+const PLAIN_HTTP: &[u8] =
+    b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
+
 /// Resolves when the peer will send nothing more.
 pub(super) async fn peer_ended(socket: &TcpStream) {
     loop {

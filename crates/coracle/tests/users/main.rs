@@ -4,6 +4,8 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
+mod bad_input;
+mod clients;
 mod cluster;
 mod openapi;
 mod server;

@@ -25,7 +25,11 @@ pub const MAGIC: &[u8; 4] = b"k8s\0";
 /// Why bytes are no object, or an object has no bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtobufError {
-    #[error("the data does not begin with the magic bytes of Kubernetes protobuf (k8s\\0)")]
+    #[error("empty data")]
+    Empty,
+    #[error("empty body")]
+    EmptyBody,
+    #[error("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")]
     NoMagic,
     #[error("{}", at(place, error))]
     Wire { place: String, error: WireError },
@@ -80,7 +84,12 @@ pub struct Envelope<'a> {
 
 /// Opens the envelope around an object.
 pub fn open(bytes: &[u8]) -> Result<Envelope<'_>, ProtobufError> {
-    let message = bytes.strip_prefix(MAGIC).ok_or(ProtobufError::NoMagic)?;
+    let message = match bytes.strip_prefix(MAGIC) {
+        Some([]) => return Err(ProtobufError::EmptyBody),
+        Some(message) => message,
+        None if bytes.is_empty() => return Err(ProtobufError::Empty),
+        None => return Err(ProtobufError::NoMagic),
+    };
     let root = &Path::Root;
     let mut envelope = Envelope {
         api_version: Text::default(),
@@ -172,21 +181,13 @@ pub fn encode(value: &Value, of: Struct<'_>) -> Result<Vec<u8>, ProtobufError> {
     Ok(out.finish())
 }
 
-/// Encodes a watch event around an object that is encoded already. Its envelope names no kind.
+/// Encodes a watch event around an object that is encoded already. In a stream an event stands without an envelope.
 pub fn encode_event(change: &str, object: &[u8]) -> Vec<u8> {
     let mut out = BackWriter::with_capacity(object.len() + 64);
-    out.text(4, b"");
-    out.text(3, b"");
     // The object ends where the event does.
     let end = out.len();
     out.text(1, object);
     out.close(2, end);
     out.text(1, change.as_bytes());
-    out.close(2, end);
-    let names = out.len();
-    out.text(2, b"");
-    out.text(1, b"");
-    out.close(1, names);
-    out.bytes(MAGIC);
     out.finish()
 }

@@ -5,15 +5,15 @@ use crate::fuzz::steps;
 /// Why bytes are no protobuf message of their type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    #[error("unexpected end of the message")]
+    #[error("unexpected EOF")]
     Truncated,
-    #[error("a number takes more than 64 bits")]
+    #[error("proto: integer overflow")]
     Overflow,
     #[error("field number {0} is out of range")]
     BadTag(u64),
-    #[error("wire type {0} is not known")]
+    #[error("proto: illegal wireType {0}")]
     BadWireType(u8),
-    #[error("groups are not closed, or not opened")]
+    #[error("proto: unexpected end of group")]
     BadGroup,
     #[error("wire type {found} where {wanted} was expected")]
     WrongWireType { found: u8, wanted: u8 },

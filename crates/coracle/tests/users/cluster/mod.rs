@@ -81,6 +81,8 @@ pub(crate) use on_every_engine;
 pub(crate) struct Server {
     pub(crate) child: Child,
     pub(crate) kubeconfig: String,
+    /// `127.0.0.1:PORT`.
+    pub(crate) address: String,
 }
 
 impl Server {
@@ -101,8 +103,9 @@ impl Server {
             .unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert!(line.starts_with("coracle is ready at https://127.0.0.1:"), "{line:?}");
-        Server { child, kubeconfig: data_dir.join("admin.kubeconfig").display().to_string() }
+        let address = line.trim().strip_prefix("coracle is ready at https://").map(str::to_string);
+        let address = address.unwrap_or_else(|| panic!("it is not ready: {line:?}"));
+        Server { child, kubeconfig: data_dir.join("admin.kubeconfig").display().to_string(), address }
     }
 
     /// Asks it to end, as an init system would.

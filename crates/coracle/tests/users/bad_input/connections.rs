@@ -1,0 +1,129 @@
+//! Connections that are not what they seem.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::thread;
+use std::time::Duration;
+
+use rcgen::{CertificateParams, DnType, KeyPair};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::time::Instant;
+
+use super::wire::Identity;
+use super::{JSON, MAPS, Victim};
+
+#[test]
+fn what_is_not_tls_is_sent_away() {
+    let victim = Victim::start();
+    let say = |bytes: &[u8]| {
+        let mut socket = TcpStream::connect(&victim.server.address).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        socket.write_all(bytes).unwrap();
+        let mut answer = Vec::new();
+        // A connection that is reset has been closed as well.
+        socket.read_to_end(&mut answer).ok();
+        String::from_utf8_lossy(&answer).into_owned()
+    };
+    let plain = say(b"GET /api HTTP/1.1\r\nHost: server\r\n\r\n");
+    assert_eq!(plain, "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n");
+    for garbage in [&b"\0\0\0\0\0\0\0\0\0\0"[..], &[0xff; 4096], b"\x16\x03\x01\xff\xff\x01\x00\x00\x01"] {
+        assert!(!say(garbage).starts_with("HTTP"), "{garbage:?}");
+    }
+    victim.stays_well();
+}
+
+#[test]
+fn a_certificate_of_another_authority_is_no_introduction() {
+    let victim = Victim::start();
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, "admin");
+    params.distinguished_name.push(DnType::OrganizationName, "system:masters");
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap();
+    let identity = Identity {
+        certificates: vec![certificate.der().clone()],
+        key: PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())),
+    };
+    let mut connection = victim.connect_as(identity, b"http/1.1");
+    connection.send(format!("GET {MAPS} HTTP/1.1\r\nHost: server\r\n\r\n").as_bytes());
+    let answer = connection.answer().unwrap();
+    assert_eq!(answer.status, 401, "{answer:?}");
+    assert!(answer.body.contains("\"message\":\"Unauthorized\""), "{answer:?}");
+    victim.stays_well();
+}
+
+#[test]
+fn whoever_has_said_its_last_word_is_still_answered() {
+    let victim = Victim::start();
+    let mut connection = victim.connect();
+    connection.send(format!("GET {MAPS} HTTP/1.1\r\nHost: server\r\n\r\n").as_bytes());
+    connection.end();
+    assert_eq!(connection.answer().unwrap().status, 200);
+    assert!(connection.rest().is_empty());
+    // A body that ends before its time is no body.
+    let mut connection = victim.connect();
+    connection.send(
+        format!("POST {MAPS} HTTP/1.1\r\nHost: server\r\n{JSON}Content-Length: 1000\r\n\r\n{{").as_bytes(),
+    );
+    connection.end();
+    let status = connection.answer().map(|answer| answer.status);
+    assert!(matches!(status, Some(400) | None), "{status:?}");
+    victim.stays_well();
+}
+
+#[test]
+fn what_follows_a_request_is_judged_for_itself() {
+    let victim = Victim::start();
+    let good = format!("GET {MAPS} HTTP/1.1\r\nHost: server\r\n\r\n");
+    let second = |bytes: &str| {
+        let mut connection = victim.connect();
+        connection.send(format!("{good}{bytes}").as_bytes());
+        assert_eq!(connection.answer().unwrap().status, 200);
+        let status = connection.answer().map(|answer| answer.status);
+        if status != Some(200) {
+            connection.rest();
+        }
+        status
+    };
+    assert_eq!(second(&good), Some(200));
+    assert_eq!(second("NONSENSE\r\n\r\n"), Some(400));
+    assert_eq!(second("GET / HTTP/9.9\r\n\r\n"), Some(400));
+    let smuggled =
+        format!("POST {MAPS} HTTP/1.1\r\nHost: server\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n");
+    assert_eq!(second(&smuggled), Some(400));
+    let chunks =
+        format!("POST {MAPS} HTTP/1.1\r\nHost: server\r\n{JSON}Transfer-Encoding: chunked\r\n\r\nzz\r\n");
+    assert_eq!(second(&chunks), Some(400));
+    victim.stays_well();
+}
+
+#[test]
+fn nobody_is_waited_for_for_ever() {
+    let victim = Victim::start();
+    // Bodies: as long as the request may take.
+    let mut slow = victim.connect();
+    let head =
+        format!("POST {MAPS}?timeout=1s HTTP/1.1\r\nHost: server\r\n{JSON}Content-Length: 100\r\n\r\n{{");
+    slow.send(head.as_bytes());
+    let answer = slow.answer().unwrap();
+    assert_eq!(answer.status, 504, "{answer:?}");
+    // Headers: half a minute, however many do it at once, and meanwhile everybody else is served.
+    let began = Instant::now();
+    let mut slow: Vec<_> = (0..100).map(|_| victim.connect()).collect();
+    for connection in &mut slow {
+        connection.send(b"GET /api HTTP/1.1\r\nX-Slow: ");
+    }
+    while began.elapsed() < Duration::from_secs(25) {
+        assert_eq!(victim.ask("GET", "/livez", "", b"").status, 200);
+        for connection in &mut slow {
+            connection.send(b"x");
+        }
+        thread::sleep(Duration::from_secs(5));
+    }
+    for connection in &mut slow {
+        connection.rest();
+    }
+    let took = began.elapsed();
+    assert!(took > Duration::from_secs(30) && took < Duration::from_secs(90), "{took:?}");
+    victim.stays_well();
+}

@@ -1,0 +1,130 @@
+//! HTTP/2 in bad faith, frame by frame.
+
+use std::time::Duration;
+
+use super::wire::{Connection, Identity};
+use super::{MAPS, Victim};
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const CONTINUATION: u8 = 9;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    let mut frame = length[1..].to_vec();
+    frame.extend([kind, flags]);
+    frame.extend(stream.to_be_bytes());
+    frame.extend(payload);
+    frame
+}
+
+/// A GET with nothing compressed: method and scheme from the static table, path and authority literal.
+fn get(path: &str) -> Vec<u8> {
+    let text = |index: u8, text: &str| {
+        let mut field = vec![index, u8::try_from(text.len()).unwrap()];
+        field.extend(text.as_bytes());
+        field
+    };
+    [vec![0x82, 0x87], text(0x04, path), text(0x01, "server")].concat()
+}
+
+fn open(victim: &Victim) -> Connection {
+    let mut connection = victim.connect_as(Identity::administrator(victim.house.path()), b"h2");
+    connection.send(PREFACE);
+    connection.send(&frame(SETTINGS, 0, 0, &[]));
+    connection
+}
+
+/// The kinds of the frames in what a server has sent.
+fn kinds(mut bytes: &[u8]) -> Vec<u8> {
+    let mut kinds = Vec::new();
+    while let [a, b, c, kind, ..] = bytes {
+        kinds.push(*kind);
+        let length = u32::from_be_bytes([0, *a, *b, *c]) as usize;
+        bytes = bytes.get(9 + length..).unwrap_or_default();
+    }
+    kinds
+}
+
+#[test]
+fn requests_that_are_taken_back_at_once_end_the_connection() {
+    let victim = Victim::start();
+    let mut connection = open(&victim);
+    for stream in (1..100_000).step_by(2) {
+        let asked = frame(HEADERS, END_HEADERS | END_STREAM, stream, &get(MAPS));
+        let taken_back = frame(RST_STREAM, 0, stream, &8u32.to_be_bytes());
+        if !connection.send(&[asked, taken_back].concat()) {
+            break;
+        }
+    }
+    let told = kinds(&connection.rest());
+    assert!(told.contains(&GOAWAY) || told.len() < 50_000, "{} frames", told.len());
+    victim.stays_well();
+}
+
+#[test]
+fn frames_without_end_or_sense_end_the_connection() {
+    let victim = Victim::start();
+    let ends = |what: &str, bytes: &dyn Fn(&mut Connection)| {
+        let mut connection = open(&victim);
+        bytes(&mut connection);
+        connection.rest();
+        println!("{what}: ended");
+    };
+    ends("headers that go on and on", &|connection| {
+        connection.send(&frame(HEADERS, END_STREAM, 1, &get(MAPS)));
+        let more = frame(CONTINUATION, 0, 1, &[0x40, 1, b'x', 1, b'y'].repeat(3000));
+        while connection.send(&more) {}
+    });
+    ends("a frame larger than agreed", &|connection| {
+        connection.send(&[0xff, 0xff, 0xff, DATA, 0, 0, 0, 0, 1]);
+        connection.send(&[0; 100_000]);
+    });
+    ends("data on a stream that nobody opened", &|connection| {
+        connection.send(&frame(DATA, END_STREAM, 5, b"x"));
+    });
+    ends("headers that cannot be unpacked", &|connection| {
+        connection.send(&frame(HEADERS, END_HEADERS | END_STREAM, 1, &[0xff; 20]));
+    });
+    ends("an even stream", &|connection| {
+        connection.send(&frame(HEADERS, END_HEADERS | END_STREAM, 2, &get(MAPS)));
+    });
+    victim.stays_well();
+}
+
+#[test]
+fn who_does_not_begin_as_agreed_is_not_heard() {
+    let victim = Victim::start();
+    let mut connection = victim.connect_as(Identity::administrator(victim.house.path()), b"h2");
+    connection.send(b"GET / HTTP/1.1\r\nHost: server\r\n\r\n");
+    assert!(!kinds(&connection.rest()).contains(&HEADERS));
+    victim.stays_well();
+}
+
+#[test]
+fn many_small_questions_cost_little() {
+    let victim = Victim::start();
+    let mut connection = open(&victim);
+    for _ in 0..20_000 {
+        if !connection.send(&frame(PING, 0, 0, &[0; 8])) {
+            break;
+        }
+    }
+    drop(connection);
+    // More requests at once than are allowed: those beyond are refused, one by one.
+    let mut connection = open(&victim);
+    let watch = format!("{MAPS}?watch=1");
+    for stream in (1..600).step_by(2) {
+        connection.send(&frame(HEADERS, END_HEADERS | END_STREAM, stream, &get(&watch)));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    drop(connection);
+    victim.stays_well();
+}

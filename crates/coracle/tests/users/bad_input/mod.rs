@@ -1,0 +1,75 @@
+//! Input that no client of good will sends: each kind is answered as upstream answers it, and the server stays up, with
+//! little memory.
+
+mod bodies;
+mod connections;
+mod http2;
+mod requests;
+mod wire;
+
+use std::fs;
+
+use wire::{Answer, Connection, Identity};
+
+use crate::cluster::{Engine, House, Server};
+
+/// What a server may take after everything here: what it takes when idle, in a build without optimisation, and a bit.
+const MAX_MEMORY_KIB: u64 = 256 * 1024;
+
+/// A server, and how it is talked to.
+struct Victim {
+    house: House,
+    server: Server,
+}
+
+impl Victim {
+    fn start() -> Victim {
+        let house = House::new(Engine::Embedded);
+        let server = house.start();
+        Victim { house, server }
+    }
+
+    fn connect(&self) -> Connection {
+        self.connect_as(Identity::administrator(self.house.path()), b"http/1.1")
+    }
+
+    fn connect_as(&self, identity: Identity, protocol: &[u8]) -> Connection {
+        Connection::open(self.house.path(), &self.server.address, identity, protocol)
+    }
+
+    /// One request on a connection of its own.
+    fn ask(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> Answer {
+        let mut connection = self.connect();
+        let length = body.len();
+        let head =
+            format!("{method} {path} HTTP/1.1\r\nHost: server\r\nContent-Length: {length}\r\n{headers}\r\n");
+        connection.send(head.as_bytes());
+        connection.send(body);
+        connection.answer().unwrap_or_else(|| panic!("{method} {path}: closed without an answer"))
+    }
+
+    /// Asks, and compares what the answer says: its status, and a part of its body.
+    fn check(&self, method: &str, path: &str, headers: &str, body: &[u8], expected: (u16, &str)) {
+        let answer = self.ask(method, path, headers, body);
+        let shown = String::from_utf8_lossy(&body[..body.len().min(80)]).into_owned();
+        let question = format!("{method} {} {headers:?} {shown:?}", &path[..path.len().min(120)]);
+        assert_eq!(answer.status, expected.0, "{question}: {answer:?}");
+        assert!(answer.body.contains(expected.1), "{question}: {answer:?}");
+        assert!(answer.head.to_lowercase().contains("audit-id:"), "{question}: {answer:?}");
+    }
+
+    /// It answers as ever, and has not grown.
+    fn stays_well(mut self) {
+        let answer = self.ask("GET", "/readyz", "", b"");
+        assert_eq!((answer.status, answer.body.as_str()), (200, "ok"));
+        assert!(self.server.child.try_wait().unwrap().is_none());
+        let status = fs::read_to_string(format!("/proc/{}/status", self.server.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let memory: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+        assert!(memory < MAX_MEMORY_KIB, "{memory} KiB");
+        self.server.stop();
+    }
+}
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const JSON: &str = "Content-Type: application/json\r\n";

@@ -1,0 +1,115 @@
+//! A client that says anything: bytes over TLS, and what comes back.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+/// How long an answer may take on a machine that is busy with other things.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
+
+/// Who a client says it is.
+pub(crate) struct Identity {
+    pub(crate) certificates: Vec<CertificateDer<'static>>,
+    pub(crate) key: PrivateKeyDer<'static>,
+}
+
+impl Identity {
+    /// The administrator of the server whose folder this is.
+    pub(crate) fn administrator(folder: &Path) -> Identity {
+        let pki = folder.join("pki");
+        Identity {
+            certificates: vec![CertificateDer::from_pem_file(pki.join("admin.crt")).unwrap()],
+            key: PrivateKeyDer::from_pem_file(pki.join("admin.key")).unwrap(),
+        }
+    }
+}
+
+/// A connection to a server.
+pub(crate) struct Connection(StreamOwned<ClientConnection, TcpStream>);
+
+impl Connection {
+    pub(crate) fn open(folder: &Path, address: &str, identity: Identity, protocol: &[u8]) -> Connection {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_file(folder.join("pki/ca.crt")).unwrap()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let builder = builder.unwrap().with_root_certificates(roots);
+        let mut config = builder.with_client_auth_cert(identity.certificates, identity.key).unwrap();
+        config.alpn_protocols = vec![protocol.to_vec()];
+        let name = ServerName::try_from("127.0.0.1").unwrap();
+        let client = ClientConnection::new(Arc::new(config), name).unwrap();
+        let socket = TcpStream::connect(address).unwrap();
+        socket.set_read_timeout(Some(ANSWERED_WITHIN)).unwrap();
+        socket.set_nodelay(true).unwrap();
+        Connection(StreamOwned::new(client, socket))
+    }
+
+    /// A server that has had enough may close while something is on its way to it.
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> bool {
+        self.0.write_all(bytes).and_then(|()| self.0.flush()).is_ok()
+    }
+
+    /// Says that nothing more follows.
+    pub(crate) fn end(&mut self) {
+        self.0.conn.send_close_notify();
+        self.0.flush().unwrap();
+        self.0.sock.shutdown(Shutdown::Write).unwrap();
+    }
+
+    /// One answer in HTTP/1.1; `None`: the connection was closed without a word.
+    pub(crate) fn answer(&mut self) -> Option<Answer> {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(self.byte()?);
+        }
+        let head = String::from_utf8(head).unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let length = |head: &str| {
+            let line = head.lines().find_map(|line| line.strip_prefix("content-length: "))?;
+            line.parse::<usize>().ok()
+        };
+        let mut body = vec![0; length(&head.to_lowercase()).unwrap_or_default()];
+        self.0.read_exact(&mut body).ok()?;
+        Some(Answer { status, head, body: String::from_utf8_lossy(&body).into_owned() })
+    }
+
+    /// Everything up to the end, however it comes.
+    pub(crate) fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        let mut part = [0; 4096];
+        loop {
+            match self.0.read(&mut part) {
+                Ok(0) => return rest,
+                Ok(count) => rest.extend_from_slice(&part[..count]),
+                Err(error) if timed_out(&error) => panic!("the connection is still open"),
+                Err(_) => return rest,
+            }
+        }
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        let mut byte = [0];
+        match self.0.read(&mut byte) {
+            Ok(1) => Some(byte[0]),
+            Err(error) if timed_out(&error) => panic!("no answer"),
+            _ => None,
+        }
+    }
+}
+
+fn timed_out(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
