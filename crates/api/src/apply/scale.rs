@@ -35,7 +35,8 @@ impl Scale<'_> {
         Owners(owners)
     }
 
-    /// The owners of the parent, after those of its Scale became `scale`.
+    /// The owners of the parent, after those of its Scale became `scale`. Whoever updated the parent is another manager
+    /// in the Scale's version, and so gives the replicas away to its other self: an entry of its own, without a time.
     pub fn owners_of_parent(&self, parent: &Owners, scale: &Owners) -> Owners {
         let mut scale = scale.clone();
         let mut owners = Owners::default();
@@ -44,7 +45,7 @@ impl Scale<'_> {
             let Some(path) = self.path_in(&owner.manager.api_version) else { continue };
             let mut owner = owner.clone();
             if let Some(path) = path.filter(|path| owner.fields.has(&path.0))
-                && take_same(&mut scale, &owner).is_none()
+                && scale.take(&owner.manager).is_none()
             {
                 owner.fields = owner.fields.difference(&Set::of([path.clone()]));
             }
@@ -59,7 +60,7 @@ impl Scale<'_> {
             let time = parent.get(&owner.manager).and_then(|known| known.time);
             let mut manager = owner.manager.clone();
             manager.api_version = Text::new(self.api_version);
-            owners.set(Owner { manager, time, fields: Set::of(path.cloned()) });
+            owners.0.push(Owner { manager, time, fields: Set::of(path.cloned()) });
         }
         owners
     }
@@ -67,13 +68,6 @@ impl Scale<'_> {
     fn path_in(&self, version: &str) -> Option<Option<&FieldPath>> {
         self.replicas.iter().find(|(of, _)| of == version).map(|(_, path)| path.as_ref())
     }
-}
-
-/// The manager of a parent's entry among those of its Scale.
-fn take_same(scale: &mut Owners, owner: &Owner) -> Option<Owner> {
-    let mut manager = owner.manager.clone();
-    manager.api_version = Text::const_new(SCALE_VERSION);
-    scale.take(&manager)
 }
 
 fn replicas_of_scale() -> Set {

@@ -15,10 +15,12 @@ mod document;
 pub mod json;
 pub mod merge;
 mod precondition;
+mod shown;
 pub mod strategic;
 
 pub use document::Decoded;
 pub use precondition::Precondition;
+pub use shown::shown;
 
 use std::borrow::Cow;
 

@@ -127,6 +127,18 @@ fn the_replicas_of_a_parent_have_the_owners_of_its_scale() {
     let unchanged = scale.owners_of_parent(&owners, &of_scale);
     assert_eq!(unchanged, owners);
 
+    let mut updated = Story::of("apps/v1", "Deployment");
+    updated.update("maker", "{spec: {replicas: 1, paused: true}}");
+    let of_maker = Owners::decode(updated.live.as_ref().unwrap()).unwrap();
+    let split = scale.owners_of_parent(&of_maker, &scale.owners_of_scale(&of_maker));
+    assert_eq!(
+        split.iter().map(show_owner).collect::<Vec<_>>(),
+        [
+            r#"maker Update +0 {"f:spec":{"f:paused":{}}}"#,
+            r#"maker Update never {"f:spec":{"f:replicas":{}}}"#,
+        ]
+    );
+
     let mut child = Story::of("autoscaling/v1", "Scale");
     child.tracker.subresource = "scale";
     let mut live =

@@ -11,7 +11,7 @@ use crate::Path;
 use crate::catalog::{FieldRef, Node, Shape, Struct};
 
 /// What upstream calls the type of the value at a path.
-pub(super) fn type_at(node: Node<'_>, path: &Path<'_>, within: Option<Struct<'_>>) -> String {
+pub(crate) fn type_at(node: Node<'_>, path: &Path<'_>, within: Option<Struct<'_>>) -> String {
     match node.shape {
         // These read a plain value first, and that is what they complain about.
         Shape::Time | Shape::MicroTime | Shape::Duration => return "string".to_string(),

@@ -1,7 +1,7 @@
 //! JSON: the form in which objects are kept, cached and mostly sent.
 
 mod decode;
-mod go_names;
+pub(crate) mod go_names;
 mod literal;
 mod scan;
 mod typed_write;

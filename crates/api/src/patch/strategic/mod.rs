@@ -12,7 +12,7 @@
 //! | `$setElementOrder/FIELD: […]` | the order that the list has afterwards |
 //!
 //! Two directions. [`apply`] puts a patch into an object ([`merge`](self) for objects, `lists` for lists, `order` for
-//! what comes where). [`between`] and [`three_way`] compute patches, for clients (`diff`, `diff_lists`); a three-way
+//! what comes where), and [`restore`] sees whether what came out is of its type still. [`between`] and [`three_way`] compute patches, for clients (`diff`, `diff_lists`); a three-way
 //! patch is two differences, of which one is merged into the other, so it needs the first direction too.
 //!
 //! Everything is linear in the size of its inputs but for sorting: elements are found by hashed keys. Where upstream
@@ -26,12 +26,14 @@ mod key;
 mod lists;
 mod merge;
 mod order;
+mod restore;
 mod schema;
 #[cfg(test)]
 mod tests;
 mod three_way;
 
 pub use error::Error;
+pub use restore::{RestoreError, restore};
 pub use three_way::{Overwrite, three_way};
 
 use super::Precondition;

@@ -4,6 +4,7 @@ mod applied;
 mod computed;
 mod cost;
 mod ordered;
+mod restored;
 
 use crate::catalog::{BUILTIN, Struct};
 use crate::codec::json;
