@@ -1,11 +1,11 @@
 //! The body of a write: bytes to an object of the kind that the path names, refused in upstream's words.
 
 use bytes::Bytes;
-use coracle_api::Value;
-use coracle_api::catalog::{BUILTIN, Kind};
+use coracle_api::catalog::{BUILTIN, Kind, split_api_version};
 use coracle_api::codec::media_type::MediaType;
 use coracle_api::codec::{json, protobuf, yaml};
 use coracle_api::convert::{ConvertError, is_convertible};
+use coracle_api::{Text, Value};
 
 use super::Scope;
 use crate::ApiError;
@@ -36,16 +36,15 @@ impl Body {
                 Bytes::from(json::to_vec(&value))
             }
         };
-        self.check_kind(&text, scope, validation)?;
-        let decoded = json::decode(&text, Some(scope.of.node())).map_err(|error| {
-            cannot_be_handled(&scope.kind.version, &scope.kind.name, scope, &error.to_string())
-        })?;
+        let declared = Declared::of(&text).map_err(|why| self.unrecognized(scope, &why))?.or_else(scope);
+        let refused = |why: &str| cannot_be_handled(&declared, scope, why);
+        let (decoded, kind) = declared.decode(&text, scope, validation).map_err(|why| refused(&why))?;
+        declared.check_version(kind, scope)?;
         complaints.extend(decoded.strict);
         match validation {
             FieldValidation::Ignore => Ok((decoded.value, Vec::new())),
             FieldValidation::Strict if !complaints.is_empty() => {
-                let text = format!("strict decoding error: {}", complaints.join(", "));
-                Err(cannot_be_handled(&scope.kind.version, &scope.kind.name, scope, &text))
+                Err(refused(&format!("strict decoding error: {}", complaints.join(", "))))
             }
             _ => Ok((decoded.value, complaints)),
         }
@@ -71,44 +70,6 @@ impl Body {
         }
     }
 
-    /// Whether the text says it is what the path names. A body may leave both out.
-    fn check_kind(
-        &self,
-        text: &[u8],
-        scope: &Scope<'_>,
-        validation: FieldValidation,
-    ) -> Result<(), ApiError> {
-        let parse_error = |error: &str| {
-            self.unrecognized(scope, &format!("couldn't get version/kind; json parse error: {error}"))
-        };
-        json::raw(text).map_err(|error| parse_error(&error.to_string()))?;
-        let untyped = json::parse(text).map_err(|error| parse_error(&error.to_string()))?;
-        if untyped.is_null() {
-            return Ok(());
-        }
-        let Some(map) = untyped.as_object() else {
-            let found = untyped.type_name();
-            return Err(parse_error(&format!(
-                "json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \
-                 \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
-            )));
-        };
-        for name in ["apiVersion", "kind"] {
-            if let Some(found) = map.get(name).filter(|found| !found.is_null() && found.as_str().is_none()) {
-                let found = found.type_name();
-                return Err(parse_error(&format!(
-                    "json: cannot unmarshal {found} into Go struct field .{name} of type string"
-                )));
-            }
-        }
-        let (api_version, kind) =
-            (map.str("apiVersion").unwrap_or_default(), map.str("kind").unwrap_or_default());
-        if api_version.matches('/').count() > 1 {
-            return Err(self.unrecognized(scope, &format!("unexpected GroupVersion string: {api_version}")));
-        }
-        judge_kind(api_version, kind, scope, validation)
-    }
-
     fn protobuf(
         &self,
         scope: &Scope<'_>,
@@ -116,10 +77,16 @@ impl Body {
     ) -> Result<(Value, Vec<String>), ApiError> {
         let envelope =
             protobuf::open(&self.bytes).map_err(|error| self.unrecognized(scope, &error.to_string()))?;
-        judge_kind(&envelope.api_version, &envelope.kind, scope, validation)?;
-        let value = protobuf::decode_opened(&envelope, scope.of).map_err(|error| {
-            cannot_be_handled(&scope.kind.version, &scope.kind.name, scope, &error.to_string())
-        })?;
+        let declared = Declared { api_version: envelope.api_version.clone(), kind: envelope.kind.clone() }
+            .or_else(scope);
+        let refused = |why: &str| cannot_be_handled(&declared, scope, why);
+        let kind = declared.kind(scope, validation).map_err(|why| refused(&why))?;
+        if !is_same(kind, scope.kind) {
+            declared.convertible(kind, scope).map_err(|why| refused(&why))?;
+        }
+        declared.check_version(kind, scope)?;
+        let value =
+            protobuf::decode_opened(&envelope, scope.of).map_err(|error| refused(&error.to_string()))?;
         Ok((value, Vec::new()))
     }
 
@@ -147,58 +114,131 @@ impl Body {
     }
 }
 
-/// Empty names are filled in from the path; others must be known, and the path's.
-fn judge_kind(
-    api_version: &str,
-    kind: &str,
-    scope: &Scope<'_>,
-    validation: FieldValidation,
-) -> Result<(), ApiError> {
-    let wanted = scope.kind.api_version();
-    let (api_version, kind) = (
-        if api_version.is_empty() { wanted.as_str() } else { api_version },
-        if kind.is_empty() { scope.kind.name.as_str() } else { kind },
-    );
-    if api_version == wanted && kind == scope.kind.name {
-        return Ok(());
-    }
-    let (_, version) = coracle_api::catalog::split_api_version(api_version);
-    let known: Option<&Kind> = BUILTIN.kind_of(api_version, kind);
-    let why = match known {
-        Some(other) if is_convertible(other, scope.kind) => {
-            return Err(ApiError::bad_request(format!(
-                "the API version in the data ({api_version}) does not match the expected API version ({wanted})"
+/// What a text says that it is; empty where it says nothing.
+pub(super) struct Declared {
+    pub(super) api_version: Text,
+    pub(super) kind: Text,
+}
+
+impl Declared {
+    pub(super) fn of(text: &[u8]) -> Result<Declared, String> {
+        let parse_error = |error: &str| format!("couldn't get version/kind; json parse error: {error}");
+        json::raw(text).map_err(|error| parse_error(&error.to_string()))?;
+        let untyped = json::parse(text).map_err(|error| parse_error(&error.to_string()))?;
+        if untyped.is_null() {
+            return Ok(Declared { api_version: Text::default(), kind: Text::default() });
+        }
+        let Some(map) = untyped.as_object() else {
+            let found = untyped.type_name();
+            return Err(parse_error(&format!(
+                "json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \
+                 \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
             )));
+        };
+        for name in ["apiVersion", "kind"] {
+            if let Some(found) = map.get(name).filter(|found| !found.is_null() && found.as_str().is_none()) {
+                let found = found.type_name();
+                return Err(parse_error(&format!(
+                    "json: cannot unmarshal {found} into Go struct field .{name} of type string"
+                )));
+            }
         }
-        Some(_) => {
-            let package = if scope.kind.group.is_empty() { "core" } else { first_part(&scope.kind.group) };
-            format!("converting ({version}.{kind}) to ({package}.{}): unknown conversion", scope.kind.name)
+        let text = |name: &str| map.str(name).unwrap_or_default();
+        let api_version = text("apiVersion");
+        if api_version.matches('/').count() > 1 {
+            return Err(format!("unexpected GroupVersion string: {api_version}"));
         }
-        None => {
+        Ok(Declared { api_version: Text::new(api_version), kind: Text::new(text("kind")) })
+    }
+
+    /// Empty names are filled in from the path.
+    fn or_else(self, scope: &Scope<'_>) -> Declared {
+        let filled = |given: Text, own: Text| if given.is_empty() { own } else { given };
+        Declared {
+            api_version: filled(self.api_version, scope.kind.api_version()),
+            kind: filled(self.kind, scope.kind.name.clone()),
+        }
+    }
+
+    fn version(&self) -> &str {
+        split_api_version(&self.api_version).1
+    }
+
+    /// The object of a text, as the kind that it says it is, which can be had as the one that the path names.
+    pub(super) fn decode(
+        &self,
+        text: &[u8],
+        scope: &Scope<'_>,
+        validation: FieldValidation,
+    ) -> Result<(json::Decoded, &'static Kind), String> {
+        let kind = self.kind(scope, validation)?;
+        let own = is_same(kind, scope.kind);
+        let of = if own { scope.of } else { BUILTIN.root(kind) };
+        let decoded = json::decode(text, Some(of.node())).map_err(|error| error.to_string())?;
+        if !own {
+            self.convertible(kind, scope)?;
+        }
+        Ok((decoded, kind))
+    }
+
+    fn kind(&self, scope: &Scope<'_>, validation: FieldValidation) -> Result<&'static Kind, String> {
+        if self.api_version == scope.kind.api_version() && self.kind == scope.kind.name {
+            return Ok(scope.kind);
+        }
+        BUILTIN.kind_of(&self.api_version, &self.kind).ok_or_else(|| {
             // Where in its source upstream made the scheme depends on how it was built; recorded were one place for
             // strict requests and one for the others.
             let scheme = match validation {
                 FieldValidation::Strict => "pkg/runtime/scheme.go:111",
                 _ => "pkg/api/legacyscheme/scheme.go:30",
             };
-            format!("no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"{scheme}\"")
+            format!(
+                "no kind \"{}\" is registered for version \"{}\" in scheme \"{scheme}\"",
+                self.kind, self.api_version
+            )
+        })
+    }
+
+    fn convertible(&self, kind: &Kind, scope: &Scope<'_>) -> Result<(), String> {
+        if is_convertible(kind, scope.kind) {
+            return Ok(());
         }
-    };
-    Err(cannot_be_handled(version, kind, scope, &why))
+        let package = if scope.kind.group.is_empty() { "core" } else { first_part(&scope.kind.group) };
+        let (version, wanted) = (self.version(), &scope.kind.name);
+        Err(format!("converting ({version}.{}) to ({package}.{wanted}): unknown conversion", self.kind))
+    }
+
+    /// A body comes in the version of the path.
+    fn check_version(&self, kind: &Kind, scope: &Scope<'_>) -> Result<(), ApiError> {
+        if is_same(kind, scope.kind) {
+            return Ok(());
+        }
+        let (given, wanted) = (&self.api_version, scope.kind.api_version());
+        Err(ApiError::bad_request(format!(
+            "the API version in the data ({given}) does not match the expected API version ({wanted})"
+        )))
+    }
+}
+
+pub(super) fn is_same(one: &Kind, other: &Kind) -> bool {
+    one.name == other.name && one.version == other.version && one.group == other.group
 }
 
 /// A body that cannot be brought into the version that is kept.
 pub(super) fn not_converted(scope: &Scope<'_>, error: &ConvertError) -> ApiError {
-    cannot_be_handled(&scope.kind.version, &scope.kind.name, scope, &error.to_string())
+    let declared = Declared { api_version: scope.kind.api_version(), kind: scope.kind.name.clone() };
+    cannot_be_handled(&declared, scope, &error.to_string())
 }
 
 fn first_part(group: &str) -> &str {
     group.split('.').next().unwrap_or_default()
 }
 
-fn cannot_be_handled(version: &str, kind: &str, scope: &Scope<'_>, why: &str) -> ApiError {
+fn cannot_be_handled(declared: &Declared, scope: &Scope<'_>, why: &str) -> ApiError {
     ApiError::bad_request(format!(
-        "{kind} in version \"{version}\" cannot be handled as a {}: {why}",
+        "{} in version \"{}\" cannot be handled as a {}: {why}",
+        declared.kind,
+        declared.version(),
         scope.kind.name
     ))
 }

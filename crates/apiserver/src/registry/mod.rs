@@ -25,6 +25,7 @@ mod patch;
 mod policy;
 mod rbac;
 mod read;
+mod resets;
 mod scale;
 mod scheduling;
 mod storage;
@@ -196,8 +197,12 @@ impl Registry {
             fields.insert("apiVersion", scope.kind.api_version());
             fields.insert("kind", scope.kind.name.clone());
         }
+        let forgets_owners = owners::are_forgotten(object);
         defaults::apply(object, scope.kind, (self.now)());
         *object = scope.hub.take_in(object.take()).map_err(|error| decode::not_converted(scope, &error))?;
+        if forgets_owners {
+            owners::forget(object);
+        }
         Ok(())
     }
 

@@ -2,27 +2,28 @@
 
 use std::borrow::Cow;
 
-use coracle_api::apply::{ApplyError, Conversion, Element, Filter, Step, Tracker, Type, rules};
+use coracle_api::apply::{ApplyError, Conversion, Tracker, Type, rules};
 use coracle_api::catalog::{BUILTIN, Resource, api_version};
-use coracle_api::codec::{json, yaml};
+use coracle_api::codec::json;
+use coracle_api::codec::yaml::{self, DuplicateKeys};
 use coracle_api::convert::{ConvertError, convert};
 use coracle_api::time::Timestamp;
 use coracle_api::{Text, Value};
 use http::StatusCode;
 
 use super::create::Written;
-use super::{Part, Registry, Scope, meta};
+use super::{Part, Registry, Scope, meta, resets};
 use crate::ApiError;
-use crate::request::WriteOptions;
+use crate::request::{FieldValidation, WriteOptions};
 use crate::status::{Cause, Details};
 
 /// Runs `work` with the tracker of a request to one part of a resource's objects.
 fn with_tracker<T>(scope: &Scope<'_>, part: Part, work: impl FnOnce(&Tracker<'_>) -> T) -> T {
     let api_version = scope.kind.api_version();
     // The same in every version in which somebody may own fields.
-    let filters: Vec<_> = match places(scope, part) {
+    let filters: Vec<_> = match resets::filter(scope.resource, part) {
         None => Vec::new(),
-        Some(places) => versions(scope).map(|version| (version, Filter::Only(places.clone()))).collect(),
+        Some(filter) => versions(scope).map(|version| (version, filter.clone())).collect(),
     };
     let tracker = Tracker {
         api_version: &api_version,
@@ -53,27 +54,16 @@ fn in_version(scope: &Scope<'_>, object: &Value, version: &str) -> Conversion<'s
     }
 }
 
-/// The places whose owners a write of this part follows: those that it can change. None: everywhere.
-fn places(scope: &Scope<'_>, part: Part) -> Option<Vec<Vec<Step>>> {
-    let field = |name: &'static str| Step::Element(Element::Field(Text::const_new(name)));
-    Some(match part {
-        Part::Main if scope.has_status() => {
-            let everything_else = scope.of.iter().filter(|field| field.name() != "status");
-            everything_else
-                .map(|field| vec![Step::Element(Element::Field(field.field.name.clone()))])
-                .collect()
-        }
-        Part::Status => vec![vec![field("status")], vec![field("metadata")]],
-        Part::EphemeralContainers => vec![vec![field("spec"), field("ephemeralContainers")]],
-        Part::Resize => {
-            let lists = ["containers", "initContainers"].into_iter();
-            let of = |list| {
-                ["resources", "resizePolicy"].map(|of| vec![field("spec"), field(list), Step::Any, field(of)])
-            };
-            lists.flat_map(of).collect()
-        }
-        _ => return None,
-    })
+/// Whether an object asks for its owners to be forgotten.
+pub(super) fn are_forgotten(object: &Value) -> bool {
+    let entries = object.at(&["metadata", "managedFields"]).and_then(Value::as_array);
+    entries.is_some_and(<[Value]>::is_empty)
+}
+
+/// Asks for the owners of an object to be forgotten, in a way that outlives its settling, which takes empty lists for
+/// absent ones: by an entry that says nothing.
+pub(super) fn forget(object: &mut Value) {
+    object.meta_mut().members().insert("managedFields", vec![Value::object()]);
 }
 
 /// The new object with its owners after a create, update or patch.
@@ -114,26 +104,66 @@ impl Registry {
         body: &[u8],
         options: &WriteOptions,
     ) -> Result<Written, ApiError> {
-        let config = yaml::decode(body).map_err(|error| {
-            ApiError::bad_request(format!("error decoding YAML: error converting YAML to JSON: {error}"))
-        })?;
+        let config = Configuration::read(body)?;
         let now = (self.now)();
         let force = options.force.unwrap_or_default();
         let put = |live: Option<&Value>| {
             let live = live.map(|live| scope.hub.show(Cow::Borrowed(live), scope.kind));
             let applied = with_tracker(scope, part, |tracker| {
-                tracker.apply(live.as_deref(), &config, &options.field_manager, force, now)
+                tracker.apply(live.as_deref(), &config.tree, &options.field_manager, force, now)
             });
-            let mut object = typed(&applied.map_err(refused)?, scope)?;
+            let applied = applied.map_err(refused)?;
+            config.refused_by(options.field_validation)?;
+            let mut object = typed(&applied, scope)?;
             self.settle(scope, &mut object)?;
             meta::settle_namespace(&mut object, scope)?;
             meta::check_name(&object, name)?;
             Ok::<_, ApiError>(object)
         };
+        let warnings = config.warnings(options.field_validation);
         if self.cache(scope)?.get(&scope.key(name)).is_none() && part == Part::Main {
-            return self.insert_tracked(scope, put(None)?, options, Vec::new()).await;
+            return self.insert_tracked(scope, put(None)?, options, warnings).await;
         }
-        self.change_tracked(scope, name, part, options, |old| put(Some(old))).await
+        let mut written = self.change_tracked(scope, name, part, options, |old| put(Some(old))).await?;
+        written.warnings.splice(..0, warnings);
+        Ok(written)
+    }
+}
+
+/// What is to be applied, as it was sent.
+pub(super) struct Configuration {
+    pub(super) tree: Value,
+    repeated: Option<DuplicateKeys>,
+}
+
+impl Configuration {
+    pub(super) fn read(body: &[u8]) -> Result<Configuration, ApiError> {
+        let (tree, repeated) = yaml::decode_strict(body).map_err(|error| {
+            ApiError::bad_request(format!("error decoding YAML: error converting YAML to JSON: {error}"))
+        })?;
+        match &tree {
+            Value::Object(_) | Value::Null => Ok(Configuration { tree, repeated }),
+            other => Err(ApiError::bad_request(format!(
+                "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go \
+                 value of type map[string]interface {{}}",
+                other.type_name()
+            ))),
+        }
+    }
+
+    /// Refused for keys that are given twice, if the request wants that. Upstream looks after it has applied.
+    pub(super) fn refused_by(&self, validation: FieldValidation) -> Result<(), ApiError> {
+        match &self.repeated {
+            Some(keys) if validation == FieldValidation::Strict => Err(ApiError::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: {keys}"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn warnings(&self, validation: FieldValidation) -> Vec<String> {
+        let warned = self.repeated.iter().filter(|_| validation == FieldValidation::Warn);
+        warned.flat_map(|keys| keys.each().map(str::to_owned)).collect()
     }
 }
 

@@ -3,16 +3,18 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use coracle_api::catalog::Struct;
 use coracle_api::codec::json;
 use coracle_api::codec::media_type::PatchType;
+use coracle_api::convert::convert;
 use coracle_api::field_error::{FieldError, FieldErrors};
-use coracle_api::go_text::GoValue;
-use coracle_api::patch;
-use coracle_api::{Map, Path, Value};
+use coracle_api::go_text::{GoValue, Quoted};
+use coracle_api::patch::{self, strategic};
+use coracle_api::time::Timestamp;
+use coracle_api::{Map, Path, Value, defaults};
 use http::StatusCode;
 
 use super::create::Written;
+use super::decode::{Declared, is_same};
 use super::{Part, Registry, Scope, meta};
 use crate::ApiError;
 use crate::request::{FieldValidation, WriteOptions};
@@ -41,7 +43,7 @@ impl Registry {
                 let validation = options.field_validation;
                 let shown = scope.hub.show(Cow::Borrowed(old), scope.kind);
                 let (mut new, noticed) =
-                    instructions.put_into(&shown, body, scope.of, &complaints, validation)?;
+                    instructions.put_into(&shown, scope, &complaints, validation, self.now)?;
                 warnings = noticed;
                 self.settle(scope, &mut new)?;
                 meta::settle_namespace(&mut new, scope)?;
@@ -60,11 +62,12 @@ pub(super) fn patched(
     kind: PatchType,
     body: &[u8],
     old: &Value,
-    of: Struct<'_>,
+    scope: &Scope<'_>,
     validation: FieldValidation,
+    now: fn() -> Timestamp,
 ) -> Result<(Value, Vec<String>), ApiError> {
     let (instructions, complaints) = decode(kind, body)?;
-    instructions.put_into(old, body, of, &complaints, validation)
+    instructions.put_into(old, scope, &complaints, validation, now)
 }
 
 fn decode(kind: PatchType, body: &[u8]) -> Result<(Instructions, Vec<String>), ApiError> {
@@ -90,7 +93,7 @@ fn decode(kind: PatchType, body: &[u8]) -> Result<(Instructions, Vec<String>), A
             Ok((Instructions::Merge(decoded.patch), decoded.strict))
         }
         PatchType::StrategicMerge => {
-            let decoded = patch::strategic::decode(body).map_err(|error| bad(error.to_string()))?;
+            let decoded = strategic::decode(body).map_err(|error| bad(error.to_string()))?;
             Ok((Instructions::Strategic(decoded.patch), decoded.strict))
         }
         PatchType::Apply => {
@@ -105,48 +108,101 @@ impl Instructions {
     fn put_into(
         &self,
         old: &Value,
-        body: &[u8],
-        of: Struct<'_>,
+        scope: &Scope<'_>,
         complaints: &[String],
         validation: FieldValidation,
+        now: fn() -> Timestamp,
     ) -> Result<(Value, Vec<String>), ApiError> {
-        let text = match self {
-            Instructions::Json(patch) => {
-                let changed = patch.apply(literal(old)).map_err(|_| rejected())?;
-                json::to_vec(&changed)
-            }
-            Instructions::Merge(patch) => json::to_vec(&patch::merge::apply(literal(old), patch.clone())),
+        let changed = match self {
+            Instructions::Json(patch) => patch.apply(literal(old)).map_err(|_| rejected())?,
+            Instructions::Merge(patch) => patch::merge::apply(literal(old), patch.clone()),
             Instructions::Strategic(patch) => {
                 let object = old.as_object().cloned().unwrap_or_default();
-                let changed = patch::strategic::apply(object, patch.clone(), of)
-                    .map_err(|error| ApiError::unexplained(error.to_string()))?;
-                json::to_vec(&Value::Object(changed))
+                Value::Object(strategic::apply(object, patch.clone(), scope.of).map_err(not_merged)?)
             }
         };
-        let decoded =
-            json::decode(&text, Some(of.node())).map_err(|error| self.refused(body, &error.to_string()))?;
+        let decoded = match self {
+            Instructions::Strategic(_) => restored(changed.clone(), scope),
+            _ => as_declared(&changed, scope, validation, now),
+        };
+        let refused = |why: &str| refused(&self.shown(&changed, old, scope), why);
+        let decoded = decoded.map_err(|why| refused(&why))?;
         let complaints = [complaints, &decoded.strict[..]].concat();
         match validation {
             FieldValidation::Strict if !complaints.is_empty() => {
-                let why = format!("strict decoding error: {}", complaints.join(", "));
-                Err(self.refused(body, &why))
+                Err(refused(&format!("strict decoding error: {}", complaints.join(", "))))
             }
             FieldValidation::Ignore => Ok((decoded.value, Vec::new())),
             _ => Ok((decoded.value, complaints)),
         }
     }
 
-    /// What the patch makes is no object of the kind.
-    fn refused(&self, body: &[u8], why: &str) -> ApiError {
-        let shown = match self {
+    /// What a message shows that says what is wrong with the changed object.
+    fn shown(&self, changed: &Value, old: &Value, scope: &Scope<'_>) -> String {
+        match self {
             Instructions::Strategic(patch) => GoValue(&Value::Object(patch.clone())).to_string(),
-            _ => String::from_utf8_lossy(body).into_owned(),
-        };
-        let error = FieldError::invalid_str(&Path::Root.field("patch"), &shown, why);
-        let mut refused = ApiError::invalid_kind("", "", "", &FieldErrors(vec![error]));
-        refused.message = refused.message.trim_start_matches('.').to_string();
-        refused
+            _ => patch::shown(changed, old, scope.of.node()),
+        }
     }
+}
+
+/// An object whose text was changed. It is read as any body is, as whatever it says it is; but where it names no
+/// version, upstream takes it for its internal one, which knows none of the fields.
+fn as_declared(
+    changed: &Value,
+    scope: &Scope<'_>,
+    validation: FieldValidation,
+    now: fn() -> Timestamp,
+) -> Result<json::Decoded, String> {
+    let text = json::to_vec(changed);
+    let mut declared = Declared::of(&text)?;
+    if declared.kind.is_empty() {
+        declared.kind = scope.kind.name.clone();
+    }
+    if declared.api_version.is_empty() && declared.kind == scope.kind.name {
+        let members = changed.as_object().into_iter().flat_map(Map::keys);
+        let unknown = members.filter(|name| !matches!(*name, "apiVersion" | "kind"));
+        let strict = unknown.map(|name| format!("unknown field {}", Quoted(name))).collect();
+        return Ok(json::Decoded { value: Value::object(), strict });
+    }
+    let (mut decoded, kind) = declared.decode(&text, scope, validation)?;
+    if !is_same(kind, scope.kind) {
+        defaults::apply(&mut decoded.value, kind, now());
+        decoded.value = convert(decoded.value, scope.kind).map_err(|error| error.to_string())?;
+    }
+    Ok(decoded)
+}
+
+/// An object whose tree was changed. What it says that it is does not matter.
+fn restored(changed: Value, scope: &Scope<'_>) -> Result<json::Decoded, String> {
+    let mut changed = changed;
+    if let Some(members) = changed.as_object_mut() {
+        strategic::restore(members, scope.of).map_err(|error| error.to_string())?;
+    }
+    let decoded = json::decode(&json::to_vec(&changed), Some(scope.of.node()));
+    let mut decoded = decoded.map_err(|error| error.to_string())?;
+    decoded.strict.sort();
+    Ok(decoded)
+}
+
+/// A strategic merge patch that cannot be merged.
+fn not_merged(error: strategic::Error) -> ApiError {
+    use strategic::Error;
+    match error {
+        Error::BadPrimitiveList | Error::BadRetainKeys | Error::BadElementOrder => {
+            ApiError::bad_request(error.to_string())
+        }
+        Error::ListOfLists => rejected(),
+        other => ApiError::unexplained(other.to_string()),
+    }
+}
+
+/// What the patch makes is no object of the kind.
+fn refused(shown: &str, why: &str) -> ApiError {
+    let error = FieldError::invalid_str(&Path::Root.field("patch"), shown, why);
+    let mut refused = ApiError::invalid_kind("", "", "", &FieldErrors(vec![error]));
+    refused.message = refused.message.trim_start_matches('.').to_string();
+    refused
 }
 
 /// The object as text has it: the engines for text work on that.

@@ -4,8 +4,8 @@
 //! number and the owners of that number. The parent then takes the road of an update.
 
 use coracle_api::apply::{FieldPath, Form, Owners, Scale, Tracker, Type, only_version, rules};
+use coracle_api::codec::canonical;
 use coracle_api::codec::media_type::PatchType;
-use coracle_api::codec::{canonical, yaml};
 use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::selector::LabelSelector;
 use coracle_api::{Map, Text, Value};
@@ -86,12 +86,13 @@ fn changed(parent: &Value, scope: &Scope<'_>, call: &Call<'_>) -> Result<(Value,
     };
     let now = (call.registry.now)();
     if let Content::Patch(PatchType::Apply, body) = &call.content {
-        let config = yaml::decode(body).map_err(|error| {
-            ApiError::bad_request(format!("error decoding YAML: error converting YAML to JSON: {error}"))
-        })?;
+        let config = owners::Configuration::read(body)?;
         let force = call.options.force.unwrap_or_default();
-        let applied = tracker.apply(Some(&live), &config, &call.options.field_manager, force, now);
-        return Ok((applied.map_err(owners::refused)?, Vec::new()));
+        let validation = call.options.field_validation;
+        let applied = tracker.apply(Some(&live), &config.tree, &call.options.field_manager, force, now);
+        let applied = applied.map_err(owners::refused)?;
+        config.refused_by(validation)?;
+        return Ok((applied, config.warnings(validation)));
     }
     let (mut new, warnings) = call.object(Some(&live))?;
     meta::check_name(&new, call.name)?;

@@ -62,9 +62,14 @@ impl Call<'_> {
     pub fn object(&self, current: Option<&Value>) -> Result<(Value, Vec<String>), ApiError> {
         match (&self.content, current) {
             (Content::Object(body), _) => body.object(&self.scope, self.options.field_validation),
-            (Content::Patch(kind, body), Some(current)) if *kind != PatchType::Apply => {
-                patch::patched(*kind, body, current, self.scope.of, self.options.field_validation)
-            }
+            (Content::Patch(kind, body), Some(current)) if *kind != PatchType::Apply => patch::patched(
+                *kind,
+                body,
+                current,
+                &self.scope,
+                self.options.field_validation,
+                self.registry.now,
+            ),
             _ => Err(ApiError::method_not_allowed()),
         }
     }

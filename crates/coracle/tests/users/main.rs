@@ -11,3 +11,4 @@ mod openapi;
 mod server;
 mod shared_etcd;
 mod tables;
+mod writes;

@@ -49,3 +49,10 @@ fn place(line: usize) -> String {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("yaml: unmarshal errors:\n  {}", .0.join("\n  "))]
 pub struct DuplicateKeys(pub(super) Vec<String>);
+
+impl DuplicateKeys {
+    /// A complaint for each key.
+    pub fn each(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+}

@@ -1,6 +1,7 @@
 //! A cluster of one server, on either engine, and stock kubectl to use it with.
 
 mod etcd;
+mod raw;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 
 pub(crate) use etcd::{Etcd, Release};
+pub(crate) use raw::{Answer, Raw};
 
 /// Stock kubectl, as `scripts/test-prereqs.sh` builds it.
 pub(crate) fn kubectl() -> PathBuf {
