@@ -1,0 +1,193 @@
+//! How many pods of a sort each node has, kept as pods come and go.
+//!
+//! Spreading and affinity ask the same question for every pod of a Deployment: how many pods like this are on each
+//! node? The first time it is answered by counting, afterwards each pod that comes or goes changes one number. Sorts
+//! that nobody asked for in a while are forgotten.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use coracle_api::Text;
+use coracle_api::selector::LabelSelector;
+
+use super::node_info::{NodeInfo, Slot};
+use crate::pod::{AffinityTerm, Peers, Pod};
+use crate::surroundings::Surroundings;
+
+/// Pods by node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    by_slot: Vec<u32>,
+    total: u64,
+}
+
+impl Counts {
+    pub fn on(&self, slot: Slot) -> i64 {
+        self.by_slot.get(slot.index()).copied().unwrap_or_default().into()
+    }
+
+    pub fn is_zero(&self) -> bool {
+        self.total == 0
+    }
+
+    fn add(&mut self, slot: Slot) {
+        if self.by_slot.len() <= slot.index() {
+            self.by_slot.resize(slot.index() + 1, 0);
+        }
+        self.by_slot[slot.index()] += 1;
+        self.total += 1;
+    }
+
+    fn remove(&mut self, slot: Slot) {
+        self.by_slot[slot.index()] -= 1;
+        self.total -= 1;
+    }
+}
+
+/// A sort of pods.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Sort {
+    /// Those of a namespace that a selector selects and that are to stay.
+    Selected { namespace: Text, selector: LabelSelector },
+    /// Those that all these terms are about.
+    Peers(Vec<Peers>),
+}
+
+impl Sort {
+    fn has(&self, pod: &Pod, surroundings: &Surroundings) -> bool {
+        match self {
+            Sort::Selected { namespace, selector } => {
+                !pod.deleting && pod.namespace == *namespace && spread_counts(selector, pod)
+            }
+            Sort::Peers(all) => all.iter().all(|peers| peers.include(pod, surroundings)),
+        }
+    }
+}
+
+/// Whether a spread constraint with this selector counts the pod. One that selects everything counts nothing.
+pub fn spread_counts(selector: &LabelSelector, pod: &Pod) -> bool {
+    !selector.is_everything() && selector.matches(&pod.labels)
+}
+
+/// A wish or demand of pods that are there, about pods to come.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Carried {
+    pub kind: CarriedKind,
+    /// 0 for demands.
+    pub weight: i64,
+    pub term: AffinityTerm,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CarriedKind {
+    RequiredAffinity,
+    RequiredAntiAffinity,
+    PreferredAffinity,
+    PreferredAntiAffinity,
+}
+
+/// All counters of the cache.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    sorts: HashMap<Sort, Counter>,
+    carried: HashMap<Carried, Counts>,
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Counter {
+    counts: Arc<Counts>,
+    last_use: u64,
+}
+
+impl Counters {
+    pub(super) fn pod_added(&mut self, slot: Slot, pod: &Pod, surroundings: &Surroundings) {
+        for (sort, counter) in &mut self.sorts {
+            if sort.has(pod, surroundings) {
+                Arc::make_mut(&mut counter.counts).add(slot);
+            }
+        }
+        for carried in carried(pod) {
+            self.carried.entry(carried).or_default().add(slot);
+        }
+    }
+
+    pub(super) fn pod_removed(&mut self, slot: Slot, pod: &Pod, surroundings: &Surroundings) {
+        for (sort, counter) in &mut self.sorts {
+            if sort.has(pod, surroundings) {
+                Arc::make_mut(&mut counter.counts).remove(slot);
+            }
+        }
+        for carried in carried(pod) {
+            if let Some(counts) = self.carried.get_mut(&carried) {
+                counts.remove(slot);
+                if counts.is_zero() {
+                    self.carried.remove(&carried);
+                }
+            }
+        }
+    }
+
+    /// Namespaces have other labels now: what was counted by them is counted anew when it is asked for.
+    pub(super) fn namespaces_changed(&mut self) {
+        self.sorts.retain(|sort, _| matches!(sort, Sort::Selected { .. }));
+    }
+
+    pub(super) fn carried(&self) -> impl Iterator<Item = (&Carried, &Counts)> {
+        self.carried.iter()
+    }
+
+    /// The counts of a sort, from `nodes` if it is asked for the first time.
+    pub(super) fn counts<'n>(
+        &mut self,
+        sort: &Sort,
+        nodes: impl Iterator<Item = &'n NodeInfo>,
+        surroundings: &Surroundings,
+    ) -> Arc<Counts> {
+        self.clock += 1;
+        if let Some(counter) = self.sorts.get_mut(sort) {
+            counter.last_use = self.clock;
+            return Arc::clone(&counter.counts);
+        }
+        let mut counts = Counts::default();
+        for info in nodes {
+            for _ in info.pods.iter().filter(|pod| sort.has(pod, surroundings)) {
+                counts.add(info.slot);
+            }
+        }
+        self.forget_old();
+        let counts = Arc::new(counts);
+        self.sorts.insert(sort.clone(), Counter { counts: Arc::clone(&counts), last_use: self.clock });
+        counts
+    }
+
+    fn forget_old(&mut self) {
+        if self.sorts.len() >= MOST_SORTS {
+            let mut uses: Vec<u64> = self.sorts.values().map(|counter| counter.last_use).collect();
+            uses.sort_unstable();
+            let median = uses[uses.len() / 2];
+            self.sorts.retain(|_, counter| counter.last_use > median);
+        }
+    }
+}
+
+fn carried(pod: &Pod) -> impl Iterator<Item = Carried> {
+    let affinity = &pod.affinity;
+    let demands = [
+        (CarriedKind::RequiredAffinity, &affinity.required),
+        (CarriedKind::RequiredAntiAffinity, &affinity.required_anti),
+    ];
+    let wishes = [
+        (CarriedKind::PreferredAffinity, &affinity.preferred),
+        (CarriedKind::PreferredAntiAffinity, &affinity.preferred_anti),
+    ];
+    let demands = demands.into_iter().flat_map(|(kind, terms)| {
+        terms.iter().map(move |term| Carried { kind, weight: 0, term: term.clone() })
+    });
+    demands.chain(wishes.into_iter().flat_map(|(kind, terms)| {
+        terms.iter().map(move |wish| Carried { kind, weight: wish.weight, term: wish.term.clone() })
+    }))
+}
+
+/// Sorts that are kept at the same time: each costs a comparison whenever a pod comes or goes.
+const MOST_SORTS: usize = 512;

@@ -1,0 +1,261 @@
+//! What is where: nodes, the pods on them, and the pods that are about to be.
+//!
+//! A pod enters when the API says that it has a node, or earlier, when the scheduler has chosen one ([`Cache::assume`]):
+//! the next pod must not be given the same room. An assumed pod stays until the API confirms it, it is forgotten because
+//! it could not be bound, or it is deleted; it never expires. The scheduling loop owns the cache and lets changes in
+//! only between cycles. So the cache itself is the snapshot that a cycle works on, and nothing is copied for it: a change
+//! touches one node, its columns ([`topology`]) and the counters of the pods' sorts ([`counters`]).
+
+mod counters;
+mod node_info;
+#[cfg(test)]
+mod tests;
+mod topology;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use coracle_api::Text;
+
+pub use counters::{Carried, CarriedKind, Counts, Sort, spread_counts};
+pub use node_info::{NodeInfo, Ports, Slot};
+pub use topology::{Column, Domain};
+
+use counters::Counters;
+
+use crate::node::Node;
+use crate::pod::Pod;
+use crate::surroundings::Surroundings;
+
+/// Nodes and pods.
+#[derive(Debug, Default)]
+pub struct Cache {
+    nodes: Vec<Option<Entry>>,
+    free: Vec<Slot>,
+    by_name: HashMap<Text, Slot>,
+    /// Pods by their UID.
+    pods: HashMap<Text, Whereabouts>,
+    /// Nodes that exist, those of different zones in turn.
+    order: Vec<Slot>,
+    order_is_stale: bool,
+    /// On how many nodes an image is.
+    images: HashMap<Text, usize>,
+    /// What cycles ask for is made when it is first asked for, hence the cells.
+    columns: RefCell<HashMap<Text, Arc<Column>>>,
+    counters: RefCell<Counters>,
+    surroundings: Surroundings,
+}
+
+#[derive(Debug)]
+struct Entry {
+    info: NodeInfo,
+    /// Not so: there is no Node object, but pods say they are on it.
+    exists: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Whereabouts {
+    slot: Slot,
+    assumed: bool,
+}
+
+impl Cache {
+    pub fn surroundings(&self) -> &Surroundings {
+        &self.surroundings
+    }
+
+    /// Changes what is around the pods. Labels of namespaces decide which pods are each other's peers, so say whether
+    /// they were changed.
+    pub fn change_surroundings(&mut self, change: impl FnOnce(&mut Surroundings) -> bool) {
+        if change(&mut self.surroundings) {
+            self.counters.get_mut().namespaces_changed();
+        }
+    }
+
+    /// Takes a node as it is now.
+    pub fn set_node(&mut self, node: Arc<Node>) {
+        let slot = self.slot_of(&node.name);
+        let entry = self.nodes[slot.index()].as_mut().expect("slot_of makes it");
+        let old = entry.exists.then(|| Arc::clone(&entry.info.node));
+        self.order_is_stale |= old.as_ref().is_none_or(|old| old.zone() != node.zone());
+        entry.exists = true;
+        entry.info.node = Arc::clone(&node);
+        self.set_columns(slot, Some(&node));
+        self.set_images(old.as_deref(), Some(&node));
+    }
+
+    /// Forgets a node. Pods on it stay known until they are deleted.
+    pub fn remove_node(&mut self, name: &str) -> Option<Arc<Node>> {
+        let slot = *self.by_name.get(name)?;
+        let entry = self.nodes[slot.index()].as_mut().filter(|entry| entry.exists)?;
+        let node = std::mem::replace(&mut entry.info.node, Arc::new(Node::unknown(name)));
+        entry.exists = false;
+        self.order_is_stale = true;
+        self.set_columns(slot, None);
+        self.set_images(Some(&node), None);
+        self.drop_if_empty(slot);
+        Some(node)
+    }
+
+    /// Takes a pod that the API says is on a node; an assumed one is confirmed thereby.
+    pub fn set_pod(&mut self, pod: Arc<Pod>) -> Option<Arc<Pod>> {
+        let old = self.remove_pod(&pod.uid);
+        self.insert(pod, false);
+        old
+    }
+
+    /// Forgets a pod; answers what was known of it.
+    pub fn remove_pod(&mut self, uid: &str) -> Option<Arc<Pod>> {
+        let slot = self.pods.remove(uid)?.slot;
+        let entry = self.nodes[slot.index()].as_mut().expect("pods are on known nodes");
+        let pod = entry.info.remove(uid).expect("a pod is where it is said to be");
+        self.counters.get_mut().pod_removed(slot, &pod, &self.surroundings);
+        self.drop_if_empty(slot);
+        Some(pod)
+    }
+
+    /// Counts a pod as if it were on its node, before the API knows.
+    pub fn assume(&mut self, pod: Arc<Pod>) {
+        self.remove_pod(&pod.uid);
+        self.insert(pod, true);
+    }
+
+    /// Takes an assumption back. One that was confirmed meanwhile stays.
+    pub fn forget(&mut self, uid: &str) -> Option<Arc<Pod>> {
+        if self.is_assumed(uid) { self.remove_pod(uid) } else { None }
+    }
+
+    pub fn is_assumed(&self, uid: &str) -> bool {
+        self.pods.get(uid).is_some_and(|pod| pod.assumed)
+    }
+
+    pub fn pod(&self, uid: &str) -> Option<&Arc<Pod>> {
+        let slot = self.pods.get(uid)?.slot;
+        self.node(slot).pods.iter().find(|pod| pod.uid == uid)
+    }
+
+    pub fn pod_count(&self) -> usize {
+        self.pods.len()
+    }
+
+    /// All nodes that exist, those of different zones in turn. To be called before a cycle.
+    pub fn refresh(&mut self) {
+        if std::mem::take(&mut self.order_is_stale) {
+            self.order = self.interleaved();
+        }
+    }
+
+    /// The nodes that exist, as of the last [`Cache::refresh`].
+    pub fn order(&self) -> &[Slot] {
+        &self.order
+    }
+
+    pub fn nodes(&self) -> impl Iterator<Item = &NodeInfo> {
+        self.order.iter().map(|slot| self.node(*slot))
+    }
+
+    /// # Panics
+    /// If the slot is of a node that is gone: slots are not to be kept beyond a cycle.
+    pub fn node(&self, slot: Slot) -> &NodeInfo {
+        &self.nodes[slot.index()].as_ref().expect("slots do not outlive a cycle").info
+    }
+
+    /// A node by name, if it exists.
+    pub fn named(&self, name: &str) -> Option<&NodeInfo> {
+        let slot = self.by_name.get(name)?;
+        self.nodes[slot.index()].as_ref().filter(|entry| entry.exists).map(|entry| &entry.info)
+    }
+
+    /// On how many nodes an image is.
+    pub fn image_spread(&self, image: &str) -> usize {
+        self.images.get(image).copied().unwrap_or_default()
+    }
+
+    /// The domains of a node label.
+    pub fn column(&self, key: &str) -> Arc<Column> {
+        let mut columns = self.columns.borrow_mut();
+        if let Some(column) = columns.get(key) {
+            return Arc::clone(column);
+        }
+        let mut column = Column::default();
+        for entry in self.nodes.iter().flatten() {
+            column.set(entry.info.slot, key, entry.exists.then_some(&*entry.info.node));
+        }
+        let column = Arc::new(column);
+        columns.insert(Text::new(key), Arc::clone(&column));
+        column
+    }
+
+    /// How many pods of a sort each node has.
+    pub fn counts(&self, sort: &Sort) -> Arc<Counts> {
+        let nodes = self.nodes.iter().flatten().map(|entry| &entry.info);
+        self.counters.borrow_mut().counts(sort, nodes, &self.surroundings)
+    }
+
+    /// Goes through what pods that are there wish and demand of pods to come, with how many such pods each node has.
+    /// `visit` must not ask for [`Cache::counts`].
+    pub fn for_each_carried(&self, mut visit: impl FnMut(&Carried, &Counts)) {
+        self.counters.borrow().carried().for_each(|(carried, counts)| visit(carried, counts));
+    }
+
+    fn insert(&mut self, pod: Arc<Pod>, assumed: bool) {
+        let slot = self.slot_of(&pod.node_name);
+        self.pods.insert(pod.uid.clone(), Whereabouts { slot, assumed });
+        self.counters.get_mut().pod_added(slot, &pod, &self.surroundings);
+        self.nodes[slot.index()].as_mut().expect("slot_of makes it").info.add(pod);
+    }
+
+    /// The slot of a node, which is made if nobody heard of it before.
+    fn slot_of(&mut self, name: &str) -> Slot {
+        if let Some(slot) = self.by_name.get(name) {
+            return *slot;
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.nodes.push(None);
+            Slot(u32::try_from(self.nodes.len() - 1).expect("fewer nodes than four billion"))
+        });
+        let info = NodeInfo::new(slot, Arc::new(Node::unknown(name)));
+        self.nodes[slot.index()] = Some(Entry { info, exists: false });
+        self.by_name.insert(Text::new(name), slot);
+        slot
+    }
+
+    fn drop_if_empty(&mut self, slot: Slot) {
+        let place = &mut self.nodes[slot.index()];
+        if let Some(entry) = place.take_if(|entry| !entry.exists && entry.info.pods.is_empty()) {
+            self.by_name.remove(entry.info.name());
+            self.free.push(slot);
+        }
+    }
+
+    fn set_columns(&mut self, slot: Slot, node: Option<&Node>) {
+        for (key, column) in self.columns.get_mut() {
+            Arc::make_mut(column).set(slot, key, node);
+        }
+    }
+
+    fn set_images(&mut self, old: Option<&Node>, new: Option<&Node>) {
+        for (name, _) in old.into_iter().flat_map(|node| &node.images) {
+            if let Some(nodes) = self.images.get_mut(name) {
+                *nodes -= 1;
+                if *nodes == 0 {
+                    self.images.remove(name);
+                }
+            }
+        }
+        for (name, _) in new.into_iter().flat_map(|node| &node.images) {
+            *self.images.entry(name.clone()).or_default() += 1;
+        }
+    }
+
+    fn interleaved(&self) -> Vec<Slot> {
+        let mut zones: BTreeMap<Option<(&str, &str)>, Vec<Slot>> = BTreeMap::new();
+        for entry in self.nodes.iter().flatten().filter(|entry| entry.exists) {
+            zones.entry(entry.info.node.zone()).or_default().push(entry.info.slot);
+        }
+        let longest = zones.values().map(Vec::len).max().unwrap_or_default();
+        let turn = |turn: usize| zones.values().filter_map(move |nodes| nodes.get(turn).copied());
+        (0..longest).flat_map(turn).collect()
+    }
+}

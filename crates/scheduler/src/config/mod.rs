@@ -1,0 +1,108 @@
+//! The configuration: `KubeSchedulerConfiguration`, from a file or by default.
+//!
+//! [`file`] reads the text strictly, [`plugin_sets`] mixes what it says of plugins into the default set, and here both
+//! become one [`Config`] of final types, with all mistakes told together.
+
+mod file;
+mod plugin_sets;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use coracle_api::Value;
+
+pub use plugin_sets::{Enabled, PluginSets, Point};
+
+/// All that the scheduler is told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    pub profiles: Vec<ProfileConfig>,
+    /// For profiles that do not say; 0: by the size of the cluster.
+    pub percentage_of_nodes_to_score: i64,
+    pub initial_backoff: Duration,
+    /// Zero: pods are never made to wait.
+    pub max_backoff: Duration,
+    /// How long a pod waits for an event that helps before it is tried anyway.
+    pub unschedulable_for: Duration,
+    pub leader_election: LeaderElection,
+    /// Of the file; empty, if it does not say.
+    pub kubeconfig: String,
+}
+
+/// One scheduler name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProfileConfig {
+    pub name: String,
+    pub percentage_of_nodes_to_score: Option<i64>,
+    pub plugins: PluginSets,
+    /// Arguments by plugin.
+    pub args: BTreeMap<String, Value>,
+}
+
+/// Who of several schedulers works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaderElection {
+    pub enabled: bool,
+    pub lease: Duration,
+    pub renew: Duration,
+    pub retry: Duration,
+    pub namespace: String,
+    pub name: String,
+}
+
+/// What is wrong with a configuration, everything at once.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("; "))]
+pub struct ConfigError(pub Vec<String>);
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            profiles: vec![ProfileConfig::named(DEFAULT_SCHEDULER)],
+            percentage_of_nodes_to_score: 0,
+            initial_backoff: Duration::from_secs(1),
+            max_backoff: Duration::from_secs(10),
+            unschedulable_for: Duration::from_secs(5 * 60),
+            leader_election: LeaderElection::default(),
+            kubeconfig: String::new(),
+        }
+    }
+}
+
+impl Default for LeaderElection {
+    fn default() -> LeaderElection {
+        LeaderElection {
+            enabled: true,
+            lease: Duration::from_secs(15),
+            renew: Duration::from_secs(10),
+            retry: Duration::from_secs(2),
+            namespace: String::from("kube-system"),
+            name: String::from("kube-scheduler"),
+        }
+    }
+}
+
+impl ProfileConfig {
+    fn named(name: &str) -> ProfileConfig {
+        ProfileConfig {
+            name: String::from(name),
+            percentage_of_nodes_to_score: None,
+            plugins: PluginSets::default(),
+            args: BTreeMap::new(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads a file, YAML or JSON. What it does not say has its default.
+    ///
+    /// # Errors
+    /// With all that is wrong with it.
+    pub fn from_file(text: &[u8]) -> Result<Config, ConfigError> {
+        file::read(text)
+    }
+}
+
+pub const DEFAULT_SCHEDULER: &str = "default-scheduler";

@@ -1,0 +1,124 @@
+//! Which plugins are asked at which point: the default set, and what a profile changes in it.
+
+use std::collections::BTreeMap;
+
+/// A point where plugins are asked, by the name it has in the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Point {
+    PreEnqueue,
+    QueueSort,
+    PreFilter,
+    Filter,
+    PostFilter,
+    PreScore,
+    Score,
+    Reserve,
+    Permit,
+    PreBind,
+    Bind,
+    PostBind,
+}
+
+/// A plugin that is asked; the weight is of its score, and 0 where nobody says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Enabled {
+    pub name: String,
+    pub weight: i64,
+}
+
+/// Plugins switched on and off.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PluginSet {
+    pub enabled: Vec<Enabled>,
+    pub disabled: Vec<String>,
+}
+
+/// The plugins of a profile: those of all points at once, and what single points change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginSets {
+    multi_point: Vec<Enabled>,
+    points: BTreeMap<Point, PluginSet>,
+}
+
+impl Default for PluginSets {
+    fn default() -> PluginSets {
+        let enabled = |(name, weight): &(&str, i64)| Enabled { name: String::from(*name), weight: *weight };
+        PluginSets { multi_point: DEFAULTS.iter().map(enabled).collect(), points: BTreeMap::new() }
+    }
+}
+
+impl PluginSets {
+    /// The default plugins with changes: a default one that is named again keeps its place, new ones come last.
+    pub(super) fn changed(multi_point: &PluginSet, points: BTreeMap<Point, PluginSet>) -> PluginSets {
+        let mut all = Vec::new();
+        let mut added = multi_point.enabled.clone();
+        if !multi_point.disabled.iter().any(|name| name == "*") {
+            for default in PluginSets::default().multi_point {
+                if multi_point.disabled.contains(&default.name) {
+                    continue;
+                }
+                match added.iter().position(|own| own.name == default.name) {
+                    Some(index) => all.push(added.remove(index)),
+                    None => all.push(default),
+                }
+            }
+        }
+        all.append(&mut added);
+        PluginSets { multi_point: all, points }
+    }
+
+    /// All plugins that are named somewhere.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let single = self.points.values().flat_map(|set| &set.enabled);
+        self.multi_point.iter().chain(single).map(|plugin| plugin.name.as_str())
+    }
+
+    /// The plugins of one point, in order. `takes_part` says whether a plugin has anything to say there.
+    pub fn at(&self, point: Point, takes_part: impl Fn(&str) -> bool) -> Vec<Enabled> {
+        let none = PluginSet::default();
+        let set = self.points.get(&point).unwrap_or(&none);
+        if set.disabled.iter().any(|name| name == "*") {
+            return set.enabled.clone();
+        }
+        let of_all = self.multi_point.iter();
+        let of_all = of_all.filter(|plugin| takes_part(&plugin.name) && !set.disabled.contains(&plugin.name));
+        let is_own = |plugin: &Enabled| set.enabled.iter().any(|own| own.name == plugin.name);
+        let (again, inherited): (Vec<_>, Vec<_>) = of_all.cloned().partition(is_own);
+        // What a point names again comes first, what only it names comes last.
+        let is_again = |own: &&Enabled| again.iter().any(|plugin| plugin.name == own.name);
+        let mut all: Vec<Enabled> = set.enabled.iter().filter(is_again).cloned().collect();
+        for own in &mut all {
+            if own.weight == 0 {
+                own.weight =
+                    again.iter().find(|plugin| plugin.name == own.name).map_or(0, |plugin| plugin.weight);
+            }
+        }
+        all.extend(inherited);
+        all.extend(set.enabled.iter().filter(|own| !is_again(own)).cloned());
+        all
+    }
+}
+
+/// What is on when nobody says otherwise, with the weights of their scores.
+const DEFAULTS: &[(&str, i64)] = &[
+    ("SchedulingGates", 0),
+    ("PrioritySort", 0),
+    ("NodeUnschedulable", 0),
+    ("NodeName", 0),
+    ("TaintToleration", 3),
+    ("NodeAffinity", 2),
+    ("NodePorts", 0),
+    ("NodeResourcesFit", 1),
+    ("VolumeRestrictions", 0),
+    ("NodeVolumeLimits", 0),
+    ("VolumeBinding", 0),
+    ("VolumeZone", 0),
+    ("PodTopologySpread", 2),
+    ("InterPodAffinity", 2),
+    ("DynamicResources", 2),
+    ("DefaultPreemption", 0),
+    ("NodeResourcesBalancedAllocation", 1),
+    ("ImageLocality", 1),
+    ("DefaultBinder", 0),
+    ("NodeDeclaredFeatures", 0),
+];

@@ -1,0 +1,134 @@
+//! The questions that all plugins have about nodes for one pod, and what would be if pods came or went.
+
+use std::collections::BTreeSet;
+
+use coracle_api::Text;
+
+use crate::cache::NodeInfo;
+use crate::framework::{Cycle, Filter, Prepared, Profile, Refusal, Verdict};
+use crate::pod::Pod;
+
+/// The filters of a cycle, in the order they are asked.
+pub struct Filters<'c> {
+    list: Vec<(&'static str, Box<dyn Filter<'c> + 'c>)>,
+}
+
+/// What the plugins said before nodes were asked.
+pub(crate) struct Opening<'c> {
+    pub(crate) filters: Filters<'c>,
+    /// The only nodes worth asking.
+    pub(crate) only: Option<BTreeSet<Text>>,
+    /// The plugins that named them.
+    pub(crate) named_by: BTreeSet<&'static str>,
+    /// A plugin that refused, but not for good: preemption may still help.
+    pub(crate) refused: Option<(&'static str, Refusal)>,
+}
+
+/// No node needs to be asked.
+pub(crate) struct Closed {
+    /// None: several plugins together, see `named_by`.
+    pub(crate) plugin: Option<&'static str>,
+    pub(crate) named_by: BTreeSet<&'static str>,
+    pub(crate) refusal: Refusal,
+}
+
+impl<'c> Filters<'c> {
+    pub(crate) fn prepare(profile: &'c Profile, cycle: Cycle<'c>) -> Result<Opening<'c>, Closed> {
+        let filters = Filters { list: Vec::with_capacity(profile.filters.len()) };
+        let mut opening = Opening { filters, only: None, named_by: BTreeSet::new(), refused: None };
+        for filter in &profile.filters {
+            match filter.part.prepare(cycle) {
+                Ok(Prepared::Nothing) => {}
+                Ok(Prepared::Ask(ask)) => opening.filters.list.push((filter.plugin, ask)),
+                Ok(Prepared::AskOnly(names, ask)) => {
+                    opening.filters.list.push((filter.plugin, ask));
+                    opening.narrow(filter.plugin, names)?;
+                }
+                Err(refusal @ Refusal::NotNow(_)) => opening.refused = Some((filter.plugin, refusal)),
+                Err(Refusal::Failed(error)) => {
+                    let error = format!("running PreFilter plugin \"{}\": {error}", filter.plugin);
+                    return Err(Closed::by(filter.plugin, Refusal::Failed(error)));
+                }
+                Err(refusal) => return Err(Closed::by(filter.plugin, refusal)),
+            }
+        }
+        Ok(opening)
+    }
+
+    /// Nothing to ask: a plugin refused the pod as such.
+    pub(crate) fn none() -> Filters<'c> {
+        Filters { list: Vec::new() }
+    }
+
+    /// The first refusal, and whose it is.
+    pub fn check(&self, node: &NodeInfo) -> Option<(&'static str, Verdict)> {
+        self.list.iter().find_map(|(plugin, filter)| match filter.check(node) {
+            Verdict::Fits => None,
+            verdict => Some((*plugin, verdict)),
+        })
+    }
+
+    /// The same, minding the pods that are promised room there: the pod must fit beside those of its own or a higher
+    /// priority, and also without them, for they may never come. With them resources and anti-affinity can fail,
+    /// without them affinity.
+    pub fn check_with_nominated(&self, cycle: Cycle<'c>, node: &NodeInfo) -> Option<(&'static str, Verdict)> {
+        let pod = cycle.pod;
+        let before = cycle.nominations.on(node.name()).iter();
+        let before: Vec<_> =
+            before.filter(|other| other.priority >= pod.priority && other.uid != pod.uid).collect();
+        if !before.is_empty() {
+            let (mut with, mut crowded) = (self.fork(), node.clone());
+            for other in before {
+                crowded.add(other.clone());
+                with.pod_added(other, &crowded);
+            }
+            if let Some(refused) = with.check(&crowded) {
+                return Some(refused);
+            }
+        }
+        self.check(node)
+    }
+
+    pub(crate) fn fork(&self) -> Filters<'c> {
+        Filters { list: self.list.iter().map(|(plugin, filter)| (*plugin, filter.fork())).collect() }
+    }
+
+    pub(crate) fn pod_added(&mut self, pod: &Pod, node: &NodeInfo) {
+        self.list.iter_mut().for_each(|(_, filter)| filter.pod_added(pod, node));
+    }
+
+    pub(crate) fn pod_removed(&mut self, pod: &Pod, node: &NodeInfo) {
+        self.list.iter_mut().for_each(|(_, filter)| filter.pod_removed(pod, node));
+    }
+}
+
+impl Opening<'_> {
+    fn narrow(&mut self, plugin: &'static str, names: Vec<Text>) -> Result<(), Closed> {
+        self.named_by.insert(plugin);
+        let names: BTreeSet<Text> = names.into_iter().collect();
+        let only = match self.only.take() {
+            None => names,
+            Some(so_far) => so_far.intersection(&names).cloned().collect(),
+        };
+        if !only.is_empty() {
+            self.only = Some(only);
+            return Ok(());
+        }
+        let all: Vec<_> = self.named_by.iter().copied().collect();
+        let reason = match all.as_slice() {
+            [one] => format!("node(s) didn't satisfy plugin {one}"),
+            all => format!("node(s) didn't satisfy plugin(s) [{}] simultaneously", all.join(" ")),
+        };
+        Err(Closed {
+            plugin: None,
+            named_by: std::mem::take(&mut self.named_by),
+            refusal: Refusal::never(reason),
+        })
+    }
+}
+
+impl Closed {
+    fn by(plugin: &'static str, refusal: Refusal) -> Closed {
+        Closed { plugin: Some(plugin), named_by: BTreeSet::new(), refusal }
+    }
+}

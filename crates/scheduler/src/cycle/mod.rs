@@ -1,0 +1,250 @@
+//! One pod, one node: the scheduling cycle, from the first question to the choice.
+//!
+//! Pure and without waiting: all it knows is the cache, which nobody changes meanwhile, and dice that are handed in.
+//! [`schedule`] asks the plugins before nodes are asked, then nodes, from where the last pod's search stopped, until
+//! enough will do; it scores those and takes the best. If none will do it says why ([`Diagnosis`]) and asks the
+//! plugins that may make room.
+
+mod diagnosis;
+mod filters;
+#[cfg(test)]
+mod tests;
+
+use coracle_api::Text;
+
+pub use diagnosis::{Diagnosis, Rejected};
+pub use filters::Filters;
+use filters::{Closed, Opening};
+
+use crate::cache::{NodeInfo, Slot};
+use crate::framework::{BEST, Cycle, Profile, Reason, Refusal, Room, RoomAnswer, Verdict, Weighted};
+
+/// Where a pod goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    pub node: Text,
+    /// Nodes that were asked.
+    pub evaluated: usize,
+    /// Nodes that would do.
+    pub feasible: usize,
+}
+
+/// Why a pod goes nowhere now.
+#[derive(Debug)]
+pub enum Unplaced {
+    NoNodes,
+    Unfit {
+        diagnosis: Diagnosis,
+        nomination: Nomination,
+        room: Option<Room>,
+    },
+    /// Something broke.
+    Failed(String),
+}
+
+/// What becomes of the promise of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Nomination {
+    /// It stays as it is.
+    Keep,
+    Clear,
+    Set(Text),
+}
+
+/// Where the next search begins: nodes are asked in turn, so that none is asked by everybody.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Search {
+    next: usize,
+}
+
+/// Finds a node for a pod.
+///
+/// # Errors
+/// If there is none, or something broke.
+pub fn schedule(
+    profile: &Profile,
+    cycle: Cycle<'_>,
+    search: &mut Search,
+    dice: &mut fastrand::Rng,
+) -> Result<Placement, Unplaced> {
+    if cycle.cache.order().is_empty() {
+        return Err(Unplaced::NoNodes);
+    }
+    let mut diagnosis = Diagnosis::new(cycle.cache.order().len());
+    let opening = match Filters::prepare(profile, cycle) {
+        Ok(opening) => opening,
+        Err(closed) => return Err(closed_unfit(profile, cycle, closed, diagnosis, dice)),
+    };
+    diagnosis.rejectors.clone_from(&opening.named_by);
+    if let Some((plugin, refusal)) = opening.refused {
+        diagnosis.rejectors.insert(plugin);
+        put_refusal(&mut diagnosis, refusal);
+        return Err(unfit(profile, cycle, &opening.filters, diagnosis, dice));
+    }
+    let feasible = match nominated_node(cycle, &opening.filters) {
+        Some(node) => vec![node],
+        None => find_feasible(profile, cycle, &opening, &mut diagnosis, search),
+    };
+    let evaluated = feasible.len() + diagnosis.rejected.len();
+    let node = match feasible.as_slice() {
+        [] => return Err(unfit(profile, cycle, &opening.filters, diagnosis, dice)),
+        // A single node needs no score.
+        [node] => node,
+        several => best(profile, cycle, several, dice).map_err(Unplaced::Failed)?,
+    };
+    Ok(Placement { node: node.node.name.clone(), evaluated, feasible: feasible.len() })
+}
+
+/// The node that the pod was promised, if it will do now.
+fn nominated_node<'c>(cycle: Cycle<'c>, filters: &Filters<'c>) -> Option<&'c NodeInfo> {
+    let promised = cycle.nominations.node_of(&cycle.pod.uid).unwrap_or(&cycle.pod.nominated_node);
+    let node = cycle.cache.named(promised)?;
+    filters.check_with_nominated(cycle, node).is_none().then_some(node)
+}
+
+fn find_feasible<'c>(
+    profile: &Profile,
+    cycle: Cycle<'c>,
+    opening: &Opening<'c>,
+    diagnosis: &mut Diagnosis,
+    search: &mut Search,
+) -> Vec<&'c NodeInfo> {
+    let all = cycle.cache.order();
+    let named: Option<Vec<Slot>> = opening.only.as_ref().map(|names| {
+        let plugins: Vec<_> = opening.named_by.iter().copied().collect();
+        let reason = format!("node(s) didn't satisfy plugin(s) [{}]", plugins.join(" "));
+        diagnosis.others = Verdict::Never(vec![Reason::from(reason)]);
+        names.iter().filter_map(|name| cycle.cache.named(name)).map(|node| node.slot).collect()
+    });
+    let nodes = named.as_deref().unwrap_or(all);
+    let enough = if profile.scores.is_empty() { 1 } else { enough_nodes(profile, nodes.len()) };
+    let mut feasible = Vec::new();
+    for turn in 0..nodes.len() {
+        if feasible.len() == enough {
+            break;
+        }
+        let slot = nodes[(search.next + turn) % nodes.len()];
+        let node = cycle.cache.node(slot);
+        match opening.filters.check_with_nominated(cycle, node) {
+            None => feasible.push(node),
+            Some((plugin, verdict)) => diagnosis.reject(slot, plugin, verdict),
+        }
+    }
+    search.next = (search.next + feasible.len() + diagnosis.rejected.len()) % all.len();
+    feasible
+}
+
+/// How many nodes that will do are looked for among so many.
+fn enough_nodes(profile: &Profile, nodes: usize) -> usize {
+    if nodes < FEW_NODES {
+        return nodes;
+    }
+    let percentage = match usize::try_from(profile.percentage_of_nodes_to_score) {
+        Ok(0) | Err(_) => 50_usize.saturating_sub(nodes / 125).max(LEAST_PERCENTAGE),
+        Ok(percentage) => percentage,
+    };
+    (nodes * percentage / 100).max(FEW_NODES)
+}
+
+/// The best of several nodes; among equals the dice decide, or an empty cluster would fill up node by node.
+fn best<'c>(
+    profile: &Profile,
+    cycle: Cycle<'c>,
+    nodes: &[&'c NodeInfo],
+    dice: &mut fastrand::Rng,
+) -> Result<&'c NodeInfo, String> {
+    let totals = score(profile, cycle, nodes)?;
+    let highest = totals.iter().max().copied().unwrap_or_default();
+    let equals = totals.iter().filter(|total| **total == highest).count();
+    let chosen = dice.usize(0..equals);
+    let mut winners = nodes.iter().zip(&totals).filter(|(_, total)| **total == highest);
+    Ok(winners.nth(chosen).expect("as many as were counted").0)
+}
+
+/// The total score of each node.
+pub(crate) fn score(profile: &Profile, cycle: Cycle<'_>, nodes: &[&NodeInfo]) -> Result<Vec<i64>, String> {
+    if profile.scores.is_empty() {
+        return Ok(vec![1; nodes.len()]);
+    }
+    let mut totals = vec![0; nodes.len()];
+    for Weighted { plugin, weight, part } in &profile.scores {
+        let prepared = part.prepare_scores(cycle, nodes).map_err(|refusal| match refusal {
+            Refusal::Failed(error) => format!("running PreScore plugin \"{plugin}\": {error}"),
+            Refusal::NotNow(reasons) | Refusal::Never(reasons) => {
+                format!("running PreScore plugin \"{plugin}\": {}", reasons.join(", "))
+            }
+        })?;
+        let Some(prepared) = prepared else { continue };
+        let mut scores: Vec<i64> = nodes.iter().map(|node| prepared.score(node)).collect();
+        prepared.normalize(&mut scores);
+        for (total, score) in totals.iter_mut().zip(scores) {
+            if !(0..=BEST).contains(&score) {
+                return Err(format!(
+                    "plugin \"{plugin}\" returns an invalid score {score}, it should in the range of [0, {BEST}] after normalizing"
+                ));
+            }
+            *total += weight * score;
+        }
+    }
+    Ok(totals)
+}
+
+fn put_refusal(diagnosis: &mut Diagnosis, refusal: Refusal) {
+    let (reasons, others) = match refusal {
+        Refusal::NotNow(reasons) => (reasons.clone(), Verdict::NotNow(reasons)),
+        Refusal::Never(reasons) => (reasons.clone(), Verdict::Never(reasons)),
+        Refusal::Failed(_) => return,
+    };
+    diagnosis.before = Some(reasons.join(", "));
+    diagnosis.others = others;
+}
+
+fn closed_unfit(
+    profile: &Profile,
+    cycle: Cycle<'_>,
+    closed: Closed,
+    mut diagnosis: Diagnosis,
+    dice: &mut fastrand::Rng,
+) -> Unplaced {
+    if let Refusal::Failed(error) = closed.refusal {
+        return Unplaced::Failed(error);
+    }
+    diagnosis.rejectors = closed.named_by;
+    diagnosis.rejectors.extend(closed.plugin);
+    put_refusal(&mut diagnosis, closed.refusal);
+    unfit(profile, cycle, &Filters::none(), diagnosis, dice)
+}
+
+/// No node will do: asks the plugins that may make room, and tells what came of it.
+fn unfit<'c>(
+    profile: &Profile,
+    cycle: Cycle<'c>,
+    filters: &Filters<'c>,
+    mut diagnosis: Diagnosis,
+    dice: &mut fastrand::Rng,
+) -> Unplaced {
+    let mut nomination = if profile.post_filters.is_empty() { Nomination::Clear } else { Nomination::Keep };
+    let (mut room, mut said) = (None, Vec::new());
+    for plugin in &profile.post_filters {
+        match plugin.part.make_room(cycle, filters, &diagnosis, dice) {
+            RoomAnswer::Found(found) => {
+                nomination = Nomination::Set(found.node.clone());
+                room = Some(found);
+                said.clear();
+                break;
+            }
+            RoomAnswer::None { message, withdraw } => {
+                said.push(message);
+                if withdraw {
+                    nomination = Nomination::Clear;
+                }
+            }
+        }
+    }
+    diagnosis.after = Some(said.join(", "));
+    Unplaced::Unfit { diagnosis, nomination, room }
+}
+
+/// In smaller clusters every node is asked.
+const FEW_NODES: usize = 100;
+const LEAST_PERCENTAGE: usize = 5;

@@ -1,0 +1,177 @@
+//! The extension points: small traits, each one question that a plugin may have an answer to.
+//!
+//! In the order a pod meets them: [`PreEnqueue`] (may it wait in line at all), [`QueueSort`] (who is first),
+//! [`PreFilter`] (is there anything to ask; it makes the [`Filter`] that is then asked of nodes), [`PostFilter`] (no node
+//! will do: what now), [`PreScore`] (makes the [`Score`]), [`Reserve`], [`Permit`], [`PreBind`], [`Bind`], [`PostBind`].
+//! [`Wake`] tells which changes are worth another try of a pod that the plugin refused. A state that a plugin computes
+//! once per pod and needs for every node is the `Filter` or `Score` itself: it is made for a cycle and dies with it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use coracle_api::Text;
+
+use super::{Nominations, Reason, Refusal, Verdict};
+use crate::cache::{Cache, NodeInfo};
+use crate::cycle::{Diagnosis, Filters};
+use crate::events::Event;
+use crate::pod::Pod;
+
+/// What a cycle works on. Nothing of it changes while it lasts.
+#[derive(Clone, Copy)]
+pub struct Cycle<'c> {
+    pub pod: &'c Arc<Pod>,
+    pub cache: &'c Cache,
+    pub nominations: &'c Nominations,
+}
+
+/// Whether a pod may wait in line, or has to be kept apart until something changes.
+pub trait PreEnqueue: Send + Sync {
+    /// The reason why not.
+    fn gate(&self, pod: &Pod) -> Option<Reason>;
+}
+
+/// Who is first.
+pub trait QueueSort: Send + Sync {
+    /// Pods are tried in the order of this, smallest first.
+    fn rank(&self, pod: &Pod, waiting_since: Duration) -> Rank;
+}
+
+/// A place in line.
+pub type Rank = (i64, Duration);
+
+/// What a plugin has to ask of nodes for one pod.
+pub enum Prepared<'c> {
+    /// Nothing: every node will do.
+    Nothing,
+    /// Ask every node.
+    Ask(Box<dyn Filter<'c> + 'c>),
+    /// Ask these nodes; no others will do.
+    AskOnly(Vec<Text>, Box<dyn Filter<'c> + 'c>),
+}
+
+/// Looks at a pod before nodes are asked.
+pub trait PreFilter: Send + Sync {
+    /// # Errors
+    /// If no node would do, or the plugin cannot tell.
+    fn prepare<'c>(&'c self, cycle: Cycle<'c>) -> Result<Prepared<'c>, Refusal>;
+}
+
+/// Says of each node whether the pod may go there.
+pub trait Filter<'c> {
+    fn check(&self, node: &NodeInfo) -> Verdict;
+
+    /// What would be if this pod were on the node too? `node` has it already.
+    fn pod_added(&mut self, _pod: &Pod, _node: &NodeInfo) {}
+
+    /// What would be if this pod were not on the node? `node` no longer has it.
+    fn pod_removed(&mut self, _pod: &Pod, _node: &NodeInfo) {}
+
+    /// Another one, whose suppositions do not touch this.
+    fn fork(&self) -> Box<dyn Filter<'c> + 'c>;
+}
+
+/// Makes room for a pod that no node will take.
+pub trait PostFilter: Send + Sync {
+    fn make_room<'c>(
+        &self,
+        cycle: Cycle<'c>,
+        filters: &Filters<'c>,
+        diagnosis: &Diagnosis,
+        dice: &mut fastrand::Rng,
+    ) -> RoomAnswer;
+}
+
+/// Room that can be made.
+#[derive(Clone, Debug)]
+pub struct Room {
+    pub node: Text,
+    /// The pods that have to go, the most important first.
+    pub victims: Vec<Arc<Pod>>,
+}
+
+pub enum RoomAnswer {
+    Found(Room),
+    /// None can be made, for this reason. `withdraw`: what the pod was promised before is promised no longer.
+    None {
+        message: String,
+        withdraw: bool,
+    },
+}
+
+/// Prepares the scores of one pod.
+pub trait PreScore: Send + Sync {
+    /// None: all nodes are the same to this plugin. `nodes` are those that will do.
+    ///
+    /// # Errors
+    /// If the plugin cannot tell.
+    fn prepare_scores<'c>(
+        &'c self,
+        cycle: Cycle<'c>,
+        nodes: &[&'c NodeInfo],
+    ) -> Result<Option<Box<dyn Score + 'c>>, Refusal>;
+}
+
+/// Says how good a node is for the pod.
+pub trait Score {
+    fn score(&self, node: &NodeInfo) -> i64;
+
+    /// Brings the scores of all nodes into 0 to 100. They stand in the order of `nodes` of the preparation.
+    fn normalize(&self, _scores: &mut [i64]) {}
+}
+
+/// The best score of a plugin.
+pub const BEST: i64 = 100;
+
+/// Keeps something for the pod on the chosen node, in memory.
+pub trait Reserve: Send + Sync {
+    /// # Errors
+    /// If it is not to be had after all.
+    fn reserve(&self, pod: &Pod, node: &str) -> Result<(), Refusal>;
+
+    /// Gives it back. May be called without [`Reserve::reserve`], and twice.
+    fn unreserve(&self, pod: &Pod, node: &str);
+}
+
+/// Says whether a pod may be bound now.
+pub trait Permit: Send + Sync {
+    fn permit(&self, pod: &Pod, node: &str) -> Permission;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Permission {
+    Granted,
+    Denied(Reason),
+    /// Somebody will say so, or this time passes and it is denied.
+    Wait(Duration),
+}
+
+/// Makes ready what the pod needs on its node, which may take long.
+#[async_trait]
+pub trait PreBind: Send + Sync {
+    async fn pre_bind(&self, pod: &Pod, node: &str) -> Result<(), Refusal>;
+}
+
+/// Tells the API that the pod has a node.
+#[async_trait]
+pub trait Bind: Send + Sync {
+    async fn bind(&self, pod: &Pod, node: &str) -> Result<Bound, Refusal>;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    Done,
+    /// Not this plugin's business: the next one is asked.
+    NotMine,
+}
+
+/// Hears that a pod was bound.
+pub trait PostBind: Send + Sync {
+    fn post_bind(&self, pod: &Pod, node: &str);
+}
+
+/// Says which changes may help a pod that the plugin refused.
+pub trait Wake: Send + Sync {
+    fn may_help(&self, pod: &Pod, event: &Event) -> bool;
+}

@@ -1,0 +1,71 @@
+//! A node as the scheduler sees it: the few facts of a Node that decide where pods go.
+
+use coracle_api::quantity::Quantity;
+use coracle_api::{Map, Text, Value};
+
+use crate::labels::Labels;
+use crate::resources::{Amounts, PODS, Resources};
+use crate::taints::OwnTaint;
+
+/// The facts of one Node object. What runs there is in [`crate::cache::NodeInfo`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Node {
+    pub name: Text,
+    pub labels: Labels,
+    pub annotations: Labels,
+    pub taints: Vec<OwnTaint>,
+    pub unschedulable: bool,
+    pub allocatable: Resources,
+    /// How many pods may run there.
+    pub allowed_pods: i64,
+    /// Names of images that are there, in order, each with its size.
+    pub images: Vec<(Text, i64)>,
+}
+
+impl Node {
+    pub fn from_object(object: &Value) -> Node {
+        let empty = Map::new();
+        let part = |name: &str| object.get(name).and_then(Value::as_object).unwrap_or(&empty);
+        let (spec, status) = (part("spec"), part("status"));
+        let allocatable = Amounts::from_map(status.below("allocatable"));
+        Node {
+            name: Text::new(object.meta().name()),
+            labels: Labels::from_map(object.meta().labels()),
+            annotations: Labels::from_map(object.meta().annotations()),
+            taints: spec.items("taints").iter().map(OwnTaint::from_value).collect(),
+            unschedulable: spec.flag("unschedulable"),
+            allocatable: allocatable.rounded(),
+            allowed_pods: allocatable.get(PODS).map_or(0, Quantity::value),
+            images: images(status),
+        }
+    }
+
+    /// A node that is known by name only, because pods say that they are on it.
+    pub(crate) fn unknown(name: &str) -> Node {
+        Node { name: Text::new(name), ..Node::default() }
+    }
+
+    pub fn image_size(&self, name: &str) -> Option<i64> {
+        let index = self.images.binary_search_by(|(own, _)| own.as_str().cmp(name)).ok()?;
+        Some(self.images[index].1)
+    }
+
+    /// Region and zone: nodes of different ones are tried in turn.
+    pub(crate) fn zone(&self) -> Option<(&str, &str)> {
+        let label = |name, old| self.labels.get(name).or_else(|| self.labels.get(old)).unwrap_or_default();
+        let region = label("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region");
+        let zone = label("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone");
+        (!region.is_empty() || !zone.is_empty()).then_some((region, zone))
+    }
+}
+
+fn images(status: &Map) -> Vec<(Text, i64)> {
+    let mut images = Vec::new();
+    for image in status.items("images").iter().filter_map(Value::as_object) {
+        let names = image.items("names").iter().filter_map(Value::as_str);
+        images.extend(names.map(|name| (Text::new(name), image.int("sizeBytes"))));
+    }
+    images.sort_unstable();
+    images.dedup_by(|one, other| one.0 == other.0);
+    images
+}

@@ -1,0 +1,61 @@
+//! `ImageLocality`: rather where the images are, if they are large and not only there.
+
+use std::sync::Arc;
+
+use crate::cache::{Cache, NodeInfo};
+use crate::framework::{BEST, Cycle, Parts, PreScore, Refusal, Score};
+use crate::pod::Images;
+
+pub(super) const NAME: &str = "ImageLocality";
+
+struct ImageLocality;
+
+pub(super) fn parts() -> Parts {
+    Parts { score: Some(Arc::new(ImageLocality)), ..Parts::default() }
+}
+
+impl PreScore for ImageLocality {
+    fn prepare_scores<'c>(
+        &'c self,
+        cycle: Cycle<'c>,
+        _nodes: &[&'c NodeInfo],
+    ) -> Result<Option<Box<dyn Score + 'c>>, Refusal> {
+        let images = &cycle.pod.images;
+        // Nobody has any of them: all nodes are the same.
+        let known = images.names.iter().any(|name| cycle.cache.image_spread(name) > 0);
+        Ok(known.then(|| Box::new(Present { images, cache: cycle.cache }) as Box<dyn Score + 'c>))
+    }
+}
+
+struct Present<'c> {
+    images: &'c Images,
+    cache: &'c Cache,
+}
+
+impl Score for Present<'_> {
+    fn score(&self, node: &NodeInfo) -> i64 {
+        let present = self.images.names.iter().filter_map(|name| Some((name, node.node.image_size(name)?)));
+        let sum = present
+            .map(|(name, size)| spread_size(size, self.cache.image_spread(name), self.cache.order().len()));
+        scaled(sum.sum(), i64::try_from(self.images.containers).unwrap_or(i64::MAX))
+    }
+}
+
+/// An image counts by the share of nodes that have it, or one node with it would get every pod.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "upstream computes it in floats"
+)]
+fn spread_size(size: i64, having: usize, nodes: usize) -> i64 {
+    (size as f64 * (having as f64 / nodes as f64)) as i64
+}
+
+fn scaled(size: i64, containers: i64) -> i64 {
+    let most = MOST_PER_CONTAINER * containers.max(1);
+    BEST * (size.clamp(LEAST, most) - LEAST) / (most - LEAST)
+}
+
+const MIB: i64 = 1024 * 1024;
+const LEAST: i64 = 23 * MIB;
+const MOST_PER_CONTAINER: i64 = 1000 * MIB;

@@ -1,0 +1,329 @@
+//! `InterPodAffinity`: pods that want to be together, or apart.
+//!
+//! What counts is the place (a value of a node label), not the node: who is in the same zone as a database is with it.
+//! For one pod three tables are made from the cache's counters, each a number per place: pods that all its demands of
+//! nearness are about, pods that each demand of distance is about, and pods that are there and demand distance from it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use coracle_api::Text;
+
+use crate::cache::{Cache, CarriedKind, Column, Counts, NodeInfo, Slot, Sort};
+use crate::events::Event;
+use crate::framework::{
+    BEST, Cycle, Filter, Parts, PreFilter, PreScore, Prepared, Refusal, Score, Verdict, Wake,
+};
+use crate::node::Node;
+use crate::pod::{AffinityTerm, Pod};
+use crate::surroundings::Surroundings;
+
+pub(super) const NAME: &str = "InterPodAffinity";
+
+pub(super) struct InterPodAffinity {
+    /// How much a pod that is there and demands the new one near counts in the score.
+    pub(super) hard_affinity_weight: i64,
+    /// Wishes of pods that are there count only beside wishes of the new one.
+    pub(super) ignore_wishes_of_existing: bool,
+}
+
+impl InterPodAffinity {
+    pub(super) fn parts(self) -> Parts {
+        let plugin = Arc::new(self);
+        Parts {
+            filter: Some(plugin.clone()),
+            score: Some(plugin.clone()),
+            wake: Some(plugin),
+            ..Parts::default()
+        }
+    }
+}
+
+/// A number for each place of one node label.
+#[derive(Clone)]
+struct Places {
+    column: Arc<Column>,
+    numbers: Vec<i64>,
+}
+
+impl Places {
+    fn new(cache: &Cache, key: &str) -> Places {
+        let column = cache.column(key);
+        let numbers = vec![0; column.size()];
+        Places { column, numbers }
+    }
+
+    /// The number of the node's place; none, if it lacks the label.
+    fn at(&self, slot: Slot) -> Option<i64> {
+        self.column.domain(slot).map(|domain| self.numbers[domain.index()])
+    }
+
+    fn add(&mut self, slot: Slot, number: i64) {
+        if let Some(domain) = self.column.domain(slot) {
+            self.numbers[domain.index()] += number;
+        }
+    }
+
+    fn add_all(&mut self, cache: &Cache, counts: &Counts, weight: i64) {
+        for slot in cache.order() {
+            self.add(*slot, counts.on(*slot) * weight);
+        }
+    }
+
+    fn are_zero(&self) -> bool {
+        self.numbers.iter().all(|number| *number == 0)
+    }
+}
+
+/// Whether all demands of nearness are about the pod. Without any demand, none is.
+fn all_include(terms: &[AffinityTerm], pod: &Pod, surroundings: &Surroundings) -> bool {
+    !terms.is_empty() && terms.iter().all(|term| term.peers.include(pod, surroundings))
+}
+
+impl PreFilter for InterPodAffinity {
+    fn prepare<'c>(&'c self, cycle: Cycle<'c>) -> Result<Prepared<'c>, Refusal> {
+        if let Some(error) = &cycle.pod.malformed {
+            return Err(Refusal::never(error.clone()));
+        }
+        let (cache, pod) = (cycle.cache, &**cycle.pod);
+        let state = Near {
+            pod,
+            surroundings: cache.surroundings(),
+            cache,
+            near: nearness(cache, &pod.affinity.required),
+            far: pod.affinity.required_anti.iter().map(|term| distance(cache, term)).collect(),
+            existing: existing_distance(cache, pod),
+        };
+        let asks = !(state.near.is_empty() && state.far.is_empty() && state.existing.is_empty());
+        Ok(if asks { Prepared::Ask(Box::new(state)) } else { Prepared::Nothing })
+    }
+}
+
+fn nearness(cache: &Cache, terms: &[AffinityTerm]) -> Vec<Places> {
+    if terms.is_empty() {
+        return Vec::new();
+    }
+    let counts = cache.counts(&Sort::Peers(terms.iter().map(|term| term.peers.clone()).collect()));
+    let places = terms.iter().map(|term| {
+        let mut places = Places::new(cache, &term.topology_key);
+        places.add_all(cache, &counts, 1);
+        places
+    });
+    places.collect()
+}
+
+fn distance(cache: &Cache, term: &AffinityTerm) -> Places {
+    let mut places = Places::new(cache, &term.topology_key);
+    places.add_all(cache, &cache.counts(&Sort::Peers(vec![term.peers.clone()])), 1);
+    places
+}
+
+fn existing_distance(cache: &Cache, pod: &Pod) -> BTreeMap<Text, Places> {
+    let mut existing: BTreeMap<Text, Places> = BTreeMap::new();
+    cache.for_each_carried(|carried, counts| {
+        let about_it = || carried.term.peers.include(pod, cache.surroundings());
+        if carried.kind == CarriedKind::RequiredAntiAffinity && about_it() {
+            let key = &carried.term.topology_key;
+            let places = existing.entry(key.clone()).or_insert_with(|| Places::new(cache, key));
+            places.add_all(cache, counts, 1);
+        }
+    });
+    existing.retain(|_, places| !places.are_zero());
+    existing
+}
+
+#[derive(Clone)]
+struct Near<'c> {
+    pod: &'c Pod,
+    cache: &'c Cache,
+    surroundings: &'c Surroundings,
+    /// One per demand of nearness.
+    near: Vec<Places>,
+    /// One per demand of distance.
+    far: Vec<Places>,
+    /// By node label: pods that are there and demand distance.
+    existing: BTreeMap<Text, Places>,
+}
+
+impl Near<'_> {
+    fn is_near(&self, slot: Slot) -> bool {
+        let places: Option<Vec<i64>> = self.near.iter().map(|places| places.at(slot)).collect();
+        // A node without the label is nowhere.
+        let Some(numbers) = places else { return false };
+        numbers.iter().all(|number| *number > 0) || self.is_first()
+    }
+
+    /// The first of a group that wants to be together cannot be near the others: it may go anywhere.
+    fn is_first(&self) -> bool {
+        self.near.iter().all(Places::are_zero)
+            && all_include(&self.pod.affinity.required, self.pod, self.surroundings)
+    }
+
+    fn change(&mut self, other: &Pod, slot: Slot, by: i64) {
+        let affinity = &self.pod.affinity;
+        if all_include(&affinity.required, other, self.surroundings) {
+            self.near.iter_mut().for_each(|places| places.add(slot, by));
+        }
+        for (term, places) in affinity.required_anti.iter().zip(&mut self.far) {
+            if term.peers.include(other, self.surroundings) {
+                places.add(slot, by);
+            }
+        }
+        for term in &other.affinity.required_anti {
+            if term.peers.include(self.pod, self.surroundings) {
+                let key = &term.topology_key;
+                let places = self.existing.entry(key.clone()).or_insert_with(|| Places::new(self.cache, key));
+                places.add(slot, by);
+            }
+        }
+    }
+}
+
+impl<'c> Filter<'c> for Near<'c> {
+    fn check(&self, node: &NodeInfo) -> Verdict {
+        let slot = node.slot;
+        if !self.near.is_empty() && !self.is_near(slot) {
+            return Verdict::never("node(s) didn't match pod affinity rules");
+        }
+        let crowded = |places: &Places| places.at(slot).is_some_and(|number| number > 0);
+        if self.far.iter().any(crowded) {
+            return Verdict::not_now("node(s) didn't match pod anti-affinity rules");
+        }
+        if self.existing.values().any(crowded) {
+            return Verdict::not_now("node(s) didn't satisfy existing pods anti-affinity rules");
+        }
+        Verdict::Fits
+    }
+
+    fn pod_added(&mut self, pod: &Pod, node: &NodeInfo) {
+        self.change(pod, node.slot, 1);
+    }
+
+    fn pod_removed(&mut self, pod: &Pod, node: &NodeInfo) {
+        self.change(pod, node.slot, -1);
+    }
+
+    fn fork(&self) -> Box<dyn Filter<'c> + 'c> {
+        Box::new(self.clone())
+    }
+}
+
+impl PreScore for InterPodAffinity {
+    fn prepare_scores<'c>(
+        &'c self,
+        cycle: Cycle<'c>,
+        _nodes: &[&'c NodeInfo],
+    ) -> Result<Option<Box<dyn Score + 'c>>, Refusal> {
+        let (cache, pod) = (cycle.cache, &**cycle.pod);
+        let affinity = &pod.affinity;
+        let has_wishes = !affinity.preferred.is_empty() || !affinity.preferred_anti.is_empty();
+        if self.ignore_wishes_of_existing && !has_wishes {
+            return Ok(None);
+        }
+        let mut pulls = Pulls { cache, by_key: BTreeMap::new() };
+        let own = affinity.preferred.iter().map(|wish| (wish, 1));
+        for (wish, sign) in own.chain(affinity.preferred_anti.iter().map(|wish| (wish, -1))) {
+            let counts = cache.counts(&Sort::Peers(vec![wish.term.peers.clone()]));
+            pulls.add(&wish.term, &counts, wish.weight * sign);
+        }
+        cache.for_each_carried(|carried, counts| {
+            let weight = match carried.kind {
+                CarriedKind::RequiredAffinity => self.hard_affinity_weight,
+                CarriedKind::PreferredAffinity => carried.weight,
+                CarriedKind::PreferredAntiAffinity => -carried.weight,
+                CarriedKind::RequiredAntiAffinity => 0,
+            };
+            if weight != 0 && carried.term.peers.include(pod, cache.surroundings()) {
+                pulls.add(&carried.term, counts, weight);
+            }
+        });
+        Ok((!pulls.by_key.is_empty()).then(|| Box::new(pulls) as Box<dyn Score + 'c>))
+    }
+}
+
+/// How much each place draws the pod.
+struct Pulls<'c> {
+    cache: &'c Cache,
+    by_key: BTreeMap<Text, Places>,
+}
+
+impl Pulls<'_> {
+    fn add(&mut self, term: &AffinityTerm, counts: &Counts, weight: i64) {
+        let key = &term.topology_key;
+        let places = self.by_key.entry(key.clone()).or_insert_with(|| Places::new(self.cache, key));
+        places.add_all(self.cache, counts, weight);
+    }
+}
+
+impl Score for Pulls<'_> {
+    fn score(&self, node: &NodeInfo) -> i64 {
+        self.by_key.values().filter_map(|places| places.at(node.slot)).sum()
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "upstream computes it in floats"
+    )]
+    fn normalize(&self, scores: &mut [i64]) {
+        let least = scores.iter().copied().min().unwrap_or_default();
+        let range = scores.iter().copied().max().unwrap_or_default() - least;
+        for score in scores {
+            *score =
+                if range == 0 { 0 } else { (BEST as f64 * ((*score - least) as f64 / range as f64)) as i64 };
+        }
+    }
+}
+
+impl Wake for InterPodAffinity {
+    fn may_help(&self, pod: &Pod, event: &Event) -> bool {
+        match event {
+            Event::PodChanged { old, new } if new.uid == pod.uid => old.labels != new.labels,
+            Event::PodChanged { old, new } => {
+                new.is_placed() && old.labels != new.labels && matters(pod, Some(old), Some(new))
+            }
+            Event::PodAdded(new) => matters(pod, None, Some(new)),
+            Event::PodRemoved(old) => old.is_placed() && matters(pod, Some(old), None),
+            Event::NodeAdded(node) => place_matters(pod, None, node),
+            Event::NodeChanged { old, new } => old.labels != new.labels && place_matters(pod, Some(old), new),
+            _ => false,
+        }
+    }
+}
+
+/// Whether a pod that came, changed or went could let this one in. Namespaces are not at hand here: a term that selects
+/// them by labels may be about any.
+fn matters(pod: &Pod, old: Option<&Pod>, new: Option<&Pod>) -> bool {
+    let about = |term: &AffinityTerm, other: &Pod| {
+        let peers = &term.peers;
+        let everywhere = !matches!(peers.namespace_selector, coracle_api::selector::LabelSelector::Nothing);
+        peers.selector.matches(&other.labels) && (everywhere || peers.namespaces.contains(&other.namespace))
+    };
+    let any = |terms: &[AffinityTerm], other: Option<&Pod>| {
+        other.is_some_and(|other| terms.iter().any(|term| about(term, other)))
+    };
+    let all = |terms: &[AffinityTerm], other: Option<&Pod>| {
+        !terms.is_empty() && other.is_some_and(|other| terms.iter().all(|term| about(term, other)))
+    };
+    let (near, far) = (&pod.affinity.required, &pod.affinity.required_anti);
+    let comes_near = all(near, new) && !all(near, old);
+    let goes_away = any(far, old) && !any(far, new);
+    let frees = new.is_none() && old.is_some_and(|gone| any(&gone.affinity.required_anti, Some(pod)));
+    comes_near || goes_away || frees
+}
+
+fn place_matters(pod: &Pod, old: Option<&Node>, new: &Node) -> bool {
+    let place = |node: &Node, term: &AffinityTerm| node.labels.get(&term.topology_key).map(Text::new);
+    let near = pod.affinity.required.iter().any(|term| {
+        let now = place(new, term);
+        now.is_some() && old.is_none_or(|old| place(old, term) != now)
+    });
+    // A place without the label is away from everybody.
+    let far = pod.affinity.required_anti.iter().any(|term| {
+        old.is_none_or(|old| {
+            let before = place(old, term);
+            before.is_some() && before != place(new, term)
+        })
+    });
+    near || far
+}

@@ -1,0 +1,161 @@
+//! `NodeResourcesFit`: there must be room, and where there is more (or less) of it is better.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use coracle_api::{Text, resource_name};
+
+use super::allocation::{Allocation, Requested, Strategy};
+use crate::cache::NodeInfo;
+use crate::events::Event;
+use crate::framework::{
+    Cycle, Filter, Parts, PreFilter, PreScore, Prepared, Reason, Refusal, Score, Verdict, Wake,
+};
+use crate::node::Node;
+use crate::pod::Pod;
+use crate::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, Resources};
+
+pub(super) const NAME: &str = "NodeResourcesFit";
+
+pub(super) struct NodeResourcesFit {
+    pub(super) ignored: BTreeSet<Text>,
+    /// The part of a resource's name before the slash.
+    pub(super) ignored_groups: BTreeSet<Text>,
+    pub(super) strategy: Strategy,
+}
+
+impl NodeResourcesFit {
+    pub(super) fn parts(self) -> Parts {
+        let plugin = Arc::new(self);
+        Parts {
+            filter: Some(plugin.clone()),
+            score: Some(plugin.clone()),
+            wake: Some(plugin),
+            ..Parts::default()
+        }
+    }
+
+    fn ignores(&self, name: &str) -> bool {
+        if self.ignored.is_empty() && self.ignored_groups.is_empty() {
+            return false;
+        }
+        let group = name.split('/').next().unwrap_or_default();
+        resource_name::is_extended(name)
+            && (self.ignored.contains(name) || self.ignored_groups.contains(group))
+    }
+}
+
+/// What a node lacks.
+struct Lack {
+    reason: Reason,
+    /// It would lack it without any pod, too.
+    always: bool,
+}
+
+fn lacks(
+    wanted: &Resources,
+    node: &Node,
+    used: &Resources,
+    pods: usize,
+    ignores: impl Fn(&str) -> bool,
+) -> Vec<Lack> {
+    let mut lacks = Vec::new();
+    if i64::try_from(pods).unwrap_or(i64::MAX) >= node.allowed_pods {
+        lacks.push(Lack { reason: Text::const_new("Too many pods"), always: false });
+    }
+    let has = &node.allocatable;
+    let fixed = [
+        (wanted.milli_cpu, has.milli_cpu, used.milli_cpu, "Insufficient cpu"),
+        (wanted.memory, has.memory, used.memory, "Insufficient memory"),
+        (
+            wanted.ephemeral_storage,
+            has.ephemeral_storage,
+            used.ephemeral_storage,
+            "Insufficient ephemeral-storage",
+        ),
+    ];
+    for (wanted, has, used, reason) in fixed {
+        if wanted > 0 && wanted > has - used {
+            lacks.push(Lack { reason: Text::const_new(reason), always: wanted > has });
+        }
+    }
+    for (name, wanted) in wanted.scalars.iter().filter(|(name, wanted)| *wanted != 0 && !ignores(name)) {
+        let has = has.scalar(name);
+        if *wanted > has - used.scalar(name) {
+            lacks.push(Lack { reason: Text::from(format!("Insufficient {name}")), always: *wanted > has });
+        }
+    }
+    lacks
+}
+
+impl PreFilter for NodeResourcesFit {
+    fn prepare<'c>(&'c self, cycle: Cycle<'c>) -> Result<Prepared<'c>, Refusal> {
+        Ok(Prepared::Ask(Box::new(Fits { plugin: self, wanted: &cycle.pod.requests.fit })))
+    }
+}
+
+#[derive(Clone)]
+struct Fits<'c> {
+    plugin: &'c NodeResourcesFit,
+    wanted: &'c Resources,
+}
+
+impl<'c> Filter<'c> for Fits<'c> {
+    fn check(&self, node: &NodeInfo) -> Verdict {
+        let ignores = |name: &str| self.plugin.ignores(name);
+        let lacks = lacks(self.wanted, &node.node, &node.requested, node.pods.len(), ignores);
+        if lacks.is_empty() {
+            return Verdict::Fits;
+        }
+        let always = lacks.iter().any(|lack| lack.always);
+        let reasons = lacks.into_iter().map(|lack| lack.reason).collect();
+        if always { Verdict::Never(reasons) } else { Verdict::NotNow(reasons) }
+    }
+
+    fn fork(&self) -> Box<dyn Filter<'c> + 'c> {
+        Box::new(self.clone())
+    }
+}
+
+impl PreScore for NodeResourcesFit {
+    fn prepare_scores<'c>(
+        &'c self,
+        cycle: Cycle<'c>,
+        _nodes: &[&'c NodeInfo],
+    ) -> Result<Option<Box<dyn Score + 'c>>, Refusal> {
+        let allocation = Allocation::new(&self.strategy, Requested::WithMinimums, &cycle.pod.requests.scored);
+        Ok(Some(Box::new(allocation)))
+    }
+}
+
+impl Wake for NodeResourcesFit {
+    fn may_help(&self, pod: &Pod, event: &Event) -> bool {
+        let wanted = &pod.requests.fit;
+        let fits = |node: &Node| lacks(wanted, node, &Resources::default(), 0, |_| false).is_empty();
+        match event {
+            Event::NodeAdded(node) => fits(node),
+            Event::NodeChanged { old, new } => fits(new) && has_more(wanted, old, new),
+            Event::PodRemoved(gone) => gone.is_placed(),
+            Event::PodChanged { old, new } => {
+                let (before, after) = (&old.requests.used, &new.requests.used);
+                let shrunk = |name: &str| before.amount(name) > after.amount(name);
+                let names = [CPU, MEMORY, EPHEMERAL_STORAGE].into_iter();
+                let names = names.chain(before.scalars.iter().map(|(name, _)| name.as_str()));
+                let mut shrunk = names.filter(|name| shrunk(name));
+                match new.uid == pod.uid {
+                    true => shrunk.next().is_some(),
+                    false => new.is_assigned() && shrunk.any(|name| pod.requests.used.amount(name) != 0),
+                }
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether the node has more of something that is wanted.
+fn has_more(wanted: &Resources, old: &Node, new: &Node) -> bool {
+    let names = [CPU, MEMORY, EPHEMERAL_STORAGE].into_iter();
+    let mut names = names.chain(wanted.scalars.iter().map(|(name, _)| name.as_str()));
+    let more = |name: &str| new.allocatable.amount(name) > old.allocatable.amount(name);
+    new.allowed_pods > old.allowed_pods || names.any(|name| wanted.amount(name) > 0 && more(name))
+}

@@ -1,0 +1,376 @@
+//! The scheduling queue: which pod is tried next, and when a refused one is tried again.
+//!
+//! A waiting pod is in exactly one of four places. *Active*: to be tried now, by priority, then by age. *Backing off*:
+//! failed a moment ago, active again when its time has come, or as soon as nobody else is in line; after an error only
+//! the former. *Parked*: cannot fit as things are; the first event that could change that, by the word of the plugins
+//! that refused it, moves it on. *Gated*: must not be tried before a plugin opens its gate. Pods that are being tried
+//! are in flight: events that come meanwhile are kept, or one that would have helped could pass unseen. No I/O and no
+//! clock in here: the tests play a week in a millisecond.
+
+#[cfg(test)]
+mod tests;
+mod waiting;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use coracle_api::Text;
+
+pub use waiting::{Backoff, Moment, QueuedPod};
+
+use crate::events::Event;
+use crate::framework::{Nominations, Profile, Rank};
+use crate::pod::Pod;
+
+/// How long pods wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    pub backoff: Backoff,
+    /// A parked pod is tried after this time even if nothing happened.
+    pub parked: Duration,
+}
+
+/// All pods that wait for a node.
+pub struct Queue {
+    profiles: Arc<Vec<Profile>>,
+    patience: Patience,
+    pods: HashMap<Text, Waiting>,
+    active: BTreeSet<(Rank, Ticket)>,
+    backing_off: BTreeSet<(Moment, Rank, Ticket)>,
+    after_errors: BTreeSet<(Moment, Ticket)>,
+    /// By the time they were parked.
+    parked: BTreeSet<(Moment, Ticket)>,
+    gated: BTreeSet<Ticket>,
+    tickets: BTreeMap<Ticket, Text>,
+    last_ticket: u64,
+    in_flight: HashMap<Text, InFlight>,
+    /// Events since the oldest pod in flight was taken, each with its number.
+    events: VecDeque<(u64, Event)>,
+    last_event: u64,
+    pub nominations: Nominations,
+}
+
+/// Orders pods that are equal otherwise, by when they came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Ticket(u64);
+
+struct Waiting {
+    queued: QueuedPod,
+    ticket: Ticket,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Active(Rank),
+    BackingOff(Moment, Rank),
+    AfterError(Moment),
+    Parked(Moment),
+    Gated,
+}
+
+struct InFlight {
+    /// The last event that had happened when it was taken.
+    since: u64,
+    /// The pod as it is now, if it has changed.
+    latest: Option<Arc<Pod>>,
+    gone: bool,
+}
+
+/// Where a pod went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whereto {
+    Active,
+    BackingOff,
+    Parked,
+    Gated,
+}
+
+/// How many pods are where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lengths {
+    pub active: usize,
+    pub backing_off: usize,
+    pub parked: usize,
+    pub gated: usize,
+}
+
+impl Queue {
+    pub fn new(profiles: Arc<Vec<Profile>>, patience: Patience) -> Queue {
+        Queue {
+            profiles,
+            patience,
+            pods: HashMap::new(),
+            active: BTreeSet::new(),
+            backing_off: BTreeSet::new(),
+            after_errors: BTreeSet::new(),
+            parked: BTreeSet::new(),
+            gated: BTreeSet::new(),
+            tickets: BTreeMap::new(),
+            last_ticket: 0,
+            in_flight: HashMap::new(),
+            events: VecDeque::new(),
+            last_event: 0,
+            nominations: Nominations::default(),
+        }
+    }
+
+    /// Whether pods of this scheduler name are ours.
+    pub fn is_responsible_for(&self, pod: &Pod) -> bool {
+        self.profile(pod).is_some()
+    }
+
+    pub fn profile(&self, pod: &Pod) -> Option<&Profile> {
+        self.profiles.iter().find(|profile| profile.name == pod.scheduler_name)
+    }
+
+    /// A pod that wants a node, new or changed.
+    pub fn set(&mut self, pod: Arc<Pod>, now: Moment) -> Option<Whereto> {
+        if let Some(flight) = self.in_flight.get_mut(&pod.uid) {
+            let old = flight.latest.replace(Arc::clone(&pod));
+            if let Some(old) = old {
+                self.record(&Event::PodChanged { old, new: pod });
+            }
+            return None;
+        }
+        self.nominations.refresh(&pod);
+        let Some(waiting) = self.pods.get_mut(&pod.uid) else {
+            return Some(self.add(QueuedPod::new(pod, now), now));
+        };
+        let old = std::mem::replace(&mut waiting.queued.pod, Arc::clone(&pod));
+        if !matches!(waiting.place, Place::Parked(_) | Place::Gated) {
+            return None;
+        }
+        let uid = pod.uid.clone();
+        self.move_on(&uid, &Event::PodChanged { old, new: pod }, now)
+    }
+
+    /// A pod that is gone, or has got a node.
+    pub fn remove(&mut self, uid: &str) {
+        self.nominations.remove(uid);
+        if let Some(flight) = self.in_flight.get_mut(uid) {
+            flight.gone = true;
+        }
+        self.take(uid);
+    }
+
+    /// The next pod to be tried. It is in flight until [`Queue::fail`] or [`Queue::done`].
+    pub fn pop(&mut self, now: Moment) -> Option<QueuedPod> {
+        self.flush(now);
+        let active = self.active.first().map(|(_, ticket)| *ticket);
+        let ticket = active.or_else(|| self.backing_off.first().map(|(_, _, ticket)| *ticket))?;
+        let uid = self.tickets[&ticket].clone();
+        let mut queued = self.take(&uid).expect("who has a ticket waits");
+        queued.attempts += 1;
+        queued.rejectors.clear();
+        queued.gate = None;
+        let latest = Some(Arc::clone(&queued.pod));
+        self.in_flight.insert(uid, InFlight { since: self.last_event, latest, gone: false });
+        Some(queued)
+    }
+
+    /// The pod has a node, or nobody cares any more.
+    pub fn done(&mut self, uid: &str) {
+        self.in_flight.remove(uid);
+        let oldest = self.in_flight.values().map(|flight| flight.since).min();
+        while self.events.front().is_some_and(|(number, _)| oldest.is_none_or(|oldest| *number <= oldest)) {
+            self.events.pop_front();
+        }
+    }
+
+    /// The pod got no node: it waits again, until one of the plugins that refused it sees hope. Without any, something
+    /// broke, and time alone has to help. Answers the pod as it is now; none, if it is gone.
+    pub fn fail(
+        &mut self,
+        mut queued: QueuedPod,
+        rejectors: Vec<&'static str>,
+        now: Moment,
+    ) -> Option<Arc<Pod>> {
+        let uid = queued.pod.uid.clone();
+        let (latest, gone) = match self.in_flight.get(&uid) {
+            Some(flight) => (flight.latest.clone(), flight.gone),
+            None => (None, false),
+        };
+        if gone {
+            self.done(&uid);
+            return None;
+        }
+        queued.pod = latest.unwrap_or(queued.pod);
+        queued.since = now;
+        match rejectors.is_empty() {
+            true => queued.errors += 1,
+            false => (queued.refusals, queued.errors) = (queued.refusals + 1, 0),
+        }
+        queued.rejectors = rejectors;
+        let pod = Arc::clone(&queued.pod);
+        let hope = queued.rejectors.is_empty() || self.helped_in_flight(&queued);
+        self.done(&uid);
+        if hope {
+            self.add(queued, now);
+        } else {
+            let parked = Place::Parked(queued.since);
+            self.place(queued, parked);
+        }
+        Some(pod)
+    }
+
+    /// Something happened: pods that it may help are moved on.
+    pub fn happened(&mut self, event: &Event, now: Moment) {
+        self.happened_for(event, now, |_| true);
+    }
+
+    /// The same, for some pods only.
+    pub fn happened_for(&mut self, event: &Event, now: Moment, concerns: impl Fn(&Pod) -> bool) {
+        self.record(event);
+        let waiting = self.parked.iter().map(|(_, ticket)| *ticket).chain(self.gated.iter().copied());
+        let tickets: Vec<Ticket> = waiting.collect();
+        for ticket in tickets {
+            let uid = self.tickets[&ticket].clone();
+            if concerns(&self.pods[&uid].queued.pod) {
+                self.move_on(&uid, event, now);
+            }
+        }
+    }
+
+    /// Moves on what has waited long enough: pods that back off, and those parked for too long.
+    pub fn flush(&mut self, now: Moment) {
+        let ready = self.backing_off.iter().take_while(|(at, ..)| *at <= now).map(|(_, _, ticket)| *ticket);
+        let after_errors =
+            self.after_errors.iter().take_while(|(at, _)| *at <= now).map(|(_, ticket)| *ticket);
+        let ready: Vec<Ticket> = ready.chain(after_errors).collect();
+        for ticket in ready {
+            let uid = self.tickets[&ticket].clone();
+            let queued = self.take(&uid).expect("who has a ticket waits");
+            self.activate(queued);
+        }
+        let long = |parked: &&(Moment, Ticket)| now > parked.0 + self.patience.parked;
+        let long: Vec<Ticket> = self.parked.iter().take_while(long).map(|(_, ticket)| *ticket).collect();
+        for ticket in long {
+            let uid = self.tickets[&ticket].clone();
+            self.move_on(&uid, &Event::Anything, now);
+        }
+    }
+
+    /// When [`Queue::flush`] has something to do again.
+    pub fn next_flush(&self) -> Option<Moment> {
+        let backing_off = self.backing_off.first().map(|(at, ..)| *at);
+        let after_errors = self.after_errors.first().map(|(at, _)| *at);
+        // Longer than patience, not as long.
+        let parked =
+            self.parked.first().map(|(since, _)| *since + self.patience.parked + Duration::from_millis(1));
+        [backing_off, after_errors, parked].into_iter().flatten().min()
+    }
+
+    /// The pod that waits under this UID.
+    pub fn get(&self, uid: &str) -> Option<&QueuedPod> {
+        self.pods.get(uid).map(|waiting| &waiting.queued)
+    }
+
+    pub fn lengths(&self) -> Lengths {
+        Lengths {
+            active: self.active.len(),
+            backing_off: self.backing_off.len() + self.after_errors.len(),
+            parked: self.parked.len(),
+            gated: self.gated.len(),
+        }
+    }
+
+    /// Moves a parked or gated pod on, if the event may help it.
+    fn move_on(&mut self, uid: &str, event: &Event, now: Moment) -> Option<Whereto> {
+        let queued = &self.pods.get(uid)?.queued;
+        if !self.may_help(queued, event) {
+            return None;
+        }
+        let queued = self.take(uid).expect("it was there");
+        Some(self.add(queued, now))
+    }
+
+    fn may_help(&self, queued: &QueuedPod, event: &Event) -> bool {
+        // A pod that is not to be tried yet is not helped by time.
+        if matches!(event, Event::Anything) {
+            return queued.gate.is_none();
+        }
+        let profile = self.profile(&queued.pod);
+        queued.rejectors.is_empty()
+            || profile.is_none_or(|profile| profile.may_help(&queued.rejectors, &queued.pod, event))
+    }
+
+    fn helped_in_flight(&self, queued: &QueuedPod) -> bool {
+        let since = self.in_flight.get(&queued.pod.uid).map_or(u64::MAX, |flight| flight.since);
+        let mut meanwhile = self.events.iter().filter(|(number, _)| *number > since);
+        meanwhile.any(|(_, event)| self.may_help(queued, event))
+    }
+
+    fn record(&mut self, event: &Event) {
+        if !self.in_flight.is_empty() {
+            self.last_event += 1;
+            self.events.push_back((self.last_event, event.clone()));
+        }
+    }
+
+    /// Puts a pod in line: behind a gate, or to those that back off, or to those that are tried now.
+    fn add(&mut self, mut queued: QueuedPod, now: Moment) -> Whereto {
+        if let Some(gate) = self.gate_of(&queued.pod) {
+            queued.gate = Some(gate);
+            queued.rejectors = vec![gate];
+            self.place(queued, Place::Gated);
+            return Whereto::Gated;
+        }
+        queued.gate = None;
+        match queued.ready_at(self.patience.backoff).filter(|at| *at > now) {
+            None => self.activate(queued),
+            Some(at) => {
+                let rank = self.rank(&queued);
+                let place =
+                    if queued.errors > 0 { Place::AfterError(at) } else { Place::BackingOff(at, rank) };
+                self.place(queued, place);
+                Whereto::BackingOff
+            }
+        }
+    }
+
+    fn activate(&mut self, queued: QueuedPod) -> Whereto {
+        let rank = self.rank(&queued);
+        self.place(queued, Place::Active(rank));
+        Whereto::Active
+    }
+
+    fn gate_of(&self, pod: &Pod) -> Option<&'static str> {
+        let gates = self.profile(pod).map(|profile| profile.pre_enqueue.as_slice()).unwrap_or_default();
+        gates.iter().find(|gate| gate.part.gate(pod).is_some()).map(|gate| gate.plugin)
+    }
+
+    fn rank(&self, queued: &QueuedPod) -> Rank {
+        let profile = self.profile(&queued.pod);
+        profile.map_or((0, queued.since), |profile| profile.queue_sort.rank(&queued.pod, queued.since))
+    }
+
+    fn place(&mut self, queued: QueuedPod, place: Place) {
+        self.last_ticket += 1;
+        let ticket = Ticket(self.last_ticket);
+        let uid = queued.pod.uid.clone();
+        match place {
+            Place::Active(rank) => self.active.insert((rank, ticket)),
+            Place::BackingOff(at, rank) => self.backing_off.insert((at, rank, ticket)),
+            Place::AfterError(at) => self.after_errors.insert((at, ticket)),
+            Place::Parked(since) => self.parked.insert((since, ticket)),
+            Place::Gated => self.gated.insert(ticket),
+        };
+        self.tickets.insert(ticket, uid.clone());
+        self.pods.insert(uid, Waiting { queued, ticket, place });
+    }
+
+    fn take(&mut self, uid: &str) -> Option<QueuedPod> {
+        let Waiting { queued, ticket, place } = self.pods.remove(uid)?;
+        self.tickets.remove(&ticket);
+        match place {
+            Place::Active(rank) => self.active.remove(&(rank, ticket)),
+            Place::BackingOff(at, rank) => self.backing_off.remove(&(at, rank, ticket)),
+            Place::AfterError(at) => self.after_errors.remove(&(at, ticket)),
+            Place::Parked(since) => self.parked.remove(&(since, ticket)),
+            Place::Gated => self.gated.remove(&ticket),
+        };
+        Some(queued)
+    }
+}

@@ -1,0 +1,77 @@
+//! Taints and tolerations that outlive the object they came from.
+
+use coracle_api::taint::{Taint, Toleration, TolerationOperator, effect};
+use coracle_api::{Text, Value};
+
+/// The taint of a node that takes no new pods.
+pub const UNSCHEDULABLE: Taint<'static> =
+    Taint { key: "node.kubernetes.io/unschedulable", value: "", effect: effect::NO_SCHEDULE };
+
+/// The gate `TaintTolerationComparisonOperators`, which is off.
+const COMPARISONS: bool = false;
+
+/// A taint of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnTaint {
+    key: Text,
+    value: Text,
+    effect: Text,
+}
+
+impl OwnTaint {
+    pub(crate) fn from_value(taint: &Value) -> OwnTaint {
+        let taint = Taint::from_value(taint);
+        OwnTaint { key: Text::new(taint.key), value: Text::new(taint.value), effect: Text::new(taint.effect) }
+    }
+
+    pub fn view(&self) -> Taint<'_> {
+        Taint { key: &self.key, value: &self.value, effect: &self.effect }
+    }
+}
+
+/// A toleration of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnToleration {
+    key: Text,
+    operator: TolerationOperator,
+    value: Text,
+    effect: Text,
+}
+
+impl OwnToleration {
+    pub(crate) fn from_value(toleration: &Value) -> OwnToleration {
+        let toleration = Toleration::from_value(toleration);
+        OwnToleration {
+            key: Text::new(toleration.key),
+            operator: toleration.operator,
+            value: Text::new(toleration.value),
+            effect: Text::new(toleration.effect),
+        }
+    }
+
+    /// Whether it is about taints of this effect at all.
+    pub(crate) fn concerns(&self, effect: &str) -> bool {
+        self.effect.is_empty() || self.effect == effect
+    }
+
+    pub(crate) fn tolerates(&self, taint: &Taint<'_>) -> bool {
+        let toleration = Toleration {
+            key: &self.key,
+            operator: self.operator,
+            value: &self.value,
+            effect: &self.effect,
+            seconds: None,
+        };
+        toleration.tolerates(taint, COMPARISONS)
+    }
+}
+
+/// Whether some toleration covers the taint.
+pub fn tolerated(tolerations: &[OwnToleration], taint: &Taint<'_>) -> bool {
+    tolerations.iter().any(|toleration| toleration.tolerates(taint))
+}
+
+/// Whether the taints let a pod with these tolerations onto the node.
+pub fn lets_on(taints: &[OwnTaint], tolerations: &[OwnToleration]) -> bool {
+    taints.iter().map(OwnTaint::view).filter(Taint::repels).all(|taint| tolerated(tolerations, &taint))
+}
