@@ -22,3 +22,5 @@ pub mod queue;
 pub mod resources;
 pub mod surroundings;
 pub mod taints;
+#[cfg(test)]
+mod testing;

@@ -87,10 +87,6 @@ impl Amounts {
         Amounts(amounts.collect())
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Quantity)> {
         self.0.iter().map(|(name, amount)| (name.as_str(), amount))
     }

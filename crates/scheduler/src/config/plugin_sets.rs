@@ -28,9 +28,9 @@ pub struct Enabled {
 
 /// Plugins switched on and off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PluginSet {
-    pub enabled: Vec<Enabled>,
-    pub disabled: Vec<String>,
+pub(super) struct PluginSet {
+    pub(super) enabled: Vec<Enabled>,
+    pub(super) disabled: Vec<String>,
 }
 
 /// The plugins of a profile: those of all points at once, and what single points change.

@@ -189,6 +189,17 @@ pub(crate) fn score(profile: &Profile, cycle: Cycle<'_>, nodes: &[&NodeInfo]) ->
     Ok(totals)
 }
 
+/// What the profile says of every node: the names of those that will do, with their total scores.
+#[cfg(test)]
+pub(crate) fn survey(profile: &Profile, cycle: Cycle<'_>) -> Result<Vec<(String, i64)>, String> {
+    let Ok(opening) = Filters::prepare(profile, cycle) else { return Ok(Vec::new()) };
+    let allowed = |node: &&NodeInfo| opening.only.as_ref().is_none_or(|only| only.contains(&node.node.name));
+    let fits = |node: &&NodeInfo| opening.filters.check_with_nominated(cycle, node).is_none();
+    let nodes: Vec<_> = cycle.cache.nodes().filter(allowed).filter(fits).collect();
+    let totals = score(profile, cycle, &nodes)?;
+    Ok(nodes.iter().map(|node| node.name().to_owned()).zip(totals).collect())
+}
+
 fn put_refusal(diagnosis: &mut Diagnosis, refusal: Refusal) {
     let (reasons, others) = match refusal {
         Refusal::NotNow(reasons) => (reasons.clone(), Verdict::NotNow(reasons)),

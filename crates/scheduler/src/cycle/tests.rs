@@ -1,1 +1,200 @@
+//! Whole cycles: the choice, the words, preemption, promises, and a plugin of somebody else.
 
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::*;
+use crate::cache::Cache;
+use crate::framework::{Filter, Nominations, Parts, PreFilter, Prepared};
+use crate::pod::Pod;
+use crate::testing::{asks, cluster, default_profile, node, outcome, placed, placed_by, pod, registry, tree};
+
+fn running(name: &str, on: &str, priority: i64, cpu: &str) -> Arc<Pod> {
+    let mut spec = asks(cpu);
+    spec["nodeName"] = json!(on);
+    spec["priority"] = json!(priority);
+    pod(name, json!({"metadata": {"labels": {"app": name}}, "spec": spec, "status": {"startTime": "2026-01-01T00:00:00Z"}}))
+}
+
+fn important(cpu: &str) -> Arc<Pod> {
+    let mut spec = asks(cpu);
+    spec["priority"] = json!(1000);
+    pod("p", json!({ "spec": spec }))
+}
+
+fn room(cache: &Cache, pod: &Arc<Pod>) -> Option<(String, Vec<String>)> {
+    match placed(cache, pod) {
+        Err(Unplaced::Unfit { room: Some(room), nomination, .. }) => {
+            assert_eq!(nomination, Nomination::Set(room.node.clone()));
+            Some((room.node.to_string(), room.victims.iter().map(|victim| victim.name.to_string()).collect()))
+        }
+        _ => None,
+    }
+}
+
+#[test]
+fn without_nodes_there_is_nothing_to_ask() {
+    assert!(matches!(placed(&cluster([], []), &pod("p", json!({}))), Err(Unplaced::NoNodes)));
+}
+
+#[test]
+fn reasons_are_counted_and_sorted_as_texts() {
+    let taint = json!({"spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}});
+    let nodes = ["a", "b"].map(|name| node(name, json!({})));
+    let cache = cluster(nodes.into_iter().chain([node("c", taint)]), []);
+    assert_eq!(
+        outcome(&cache, &pod("p", json!({"spec": asks("1000")}))),
+        "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. \
+         preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+    );
+}
+
+#[test]
+fn equals_are_told_apart_by_dice() {
+    let cache = cluster((0..10).map(|index| node(&format!("n{index}"), json!({}))), []);
+    let (profile, pod, nominations) = (default_profile(), pod("p", json!({})), Nominations::default());
+    let mut dice = fastrand::Rng::with_seed(7);
+    let mut chosen = std::collections::BTreeSet::new();
+    for _ in 0..200 {
+        let cycle = Cycle { pod: &pod, cache: &cache, nominations: &nominations };
+        chosen.insert(schedule(&profile, cycle, &mut Search::default(), &mut dice).unwrap().node);
+    }
+    assert_eq!(chosen.len(), 10);
+}
+
+#[test]
+fn large_clusters_are_searched_in_turn_and_not_to_the_end() {
+    let nodes = (0..1000).map(|index| node(&format!("n{index}"), json!({})));
+    let cache = cluster(nodes, []);
+    let (profile, pod, nominations) = (default_profile(), pod("p", json!({})), Nominations::default());
+    let (mut search, mut dice) = (Search::default(), fastrand::Rng::with_seed(1));
+    let mut evaluated = 0;
+    for _ in 0..5 {
+        let cycle = Cycle { pod: &pod, cache: &cache, nominations: &nominations };
+        let placement = schedule(&profile, cycle, &mut search, &mut dice).unwrap();
+        // 50 - 1000/125 percent.
+        assert_eq!((placement.evaluated, placement.feasible), (420, 420));
+        evaluated += placement.evaluated;
+        assert_eq!(search.next, evaluated % 1000);
+    }
+    for (nodes, enough) in [(99, 99), (100, 100), (500, 230), (5000, 500), (20000, 1000)] {
+        assert_eq!(enough_nodes(&profile, nodes), enough, "{nodes}");
+    }
+}
+
+#[test]
+fn the_least_important_pods_make_room() {
+    let cache = cluster([node("n", json!({}))], [running("a", "n", 5, "2"), running("b", "n", 3, "1"), running("c", "n", 4, "1")]);
+    assert_eq!(room(&cache, &important("1")).unwrap(), ("n".into(), vec!["b".into()]));
+    assert_eq!(room(&cache, &important("2")).unwrap(), ("n".into(), vec!["c".into(), "b".into()]));
+    assert_eq!(room(&cache, &important("4")).unwrap().1, ["a", "c", "b"]);
+    // Nobody goes for a pod that is not more important, or that does not want it.
+    let mut spec = asks("1");
+    spec["priority"] = json!(3);
+    assert!(room(&cache, &pod("p", json!({ "spec": spec.clone() }))).is_none());
+    spec["priority"] = json!(1000);
+    spec["preemptionPolicy"] = json!("Never");
+    let message = outcome(&cache, &pod("p", json!({ "spec": spec })));
+    assert_eq!(message, "0/1 nodes are available: 1 Insufficient cpu. preemption: not eligible due to preemptionPolicy=Never.");
+}
+
+#[test]
+fn the_node_with_the_least_loss_is_chosen() {
+    let two = || ["n", "m"].map(|name| node(name, json!({})));
+    let choose = |pods: Vec<Arc<Pod>>| room(&cluster(two(), pods), &important("4")).unwrap().0;
+    assert_eq!(choose(vec![running("a", "n", 5, "4"), running("b", "m", 4, "4")]), "m");
+    assert_eq!(choose(vec![running("a", "n", 5, "4"), running("b", "m", 5, "2"), running("c", "m", 1, "2")]), "n");
+    let later = pod("b", json!({"spec": {"nodeName": "m", "priority": 5, "containers": [{"name": "c", "resources": {"requests": {"cpu": "4"}}}]}, "status": {"startTime": "2026-02-01T00:00:00Z"}}));
+    assert_eq!(choose(vec![running("a", "n", 5, "4"), later]), "m");
+}
+
+#[test]
+fn budgets_are_kept_where_that_is_possible() {
+    let two = ["n", "m"].map(|name| node(name, json!({})));
+    let mut cache = cluster(two, [running("a", "n", 1, "4"), running("b", "m", 5, "4")]);
+    let budget = tree(&json!({"spec": {"selector": {"matchLabels": {"app": "a"}}}, "status": {"disruptionsAllowed": 0}}));
+    cache.change_surroundings(|around| {
+        around.set_budget("default", "budget", Some(&budget));
+        false
+    });
+    assert_eq!(room(&cache, &important("4")).unwrap().0, "m");
+    cache.remove_node("m");
+    cache.refresh();
+    // Possible, not absolute.
+    assert_eq!(room(&cache, &important("4")).unwrap().0, "n");
+}
+
+#[test]
+fn promised_room_is_kept_for_equals_and_betters_alone() {
+    let cache = cluster([node("n", json!({}))], []);
+    let promised = important("3");
+    let mut nominations = Nominations::default();
+    nominations.set(&promised, "n");
+    let profile = default_profile();
+    let fits = |priority: i64| {
+        let mut spec = asks("3");
+        spec["priority"] = json!(priority);
+        let other = pod("other", json!({ "spec": spec }));
+        let cycle = Cycle { pod: &other, cache: &cache, nominations: &nominations };
+        schedule(&profile, cycle, &mut Search::default(), &mut fastrand::Rng::with_seed(1)).is_ok()
+    };
+    assert_eq!((fits(999), fits(1000), fits(1001)), (false, false, true));
+    // The pod itself is not in its own way.
+    let cycle = Cycle { pod: &promised, cache: &cache, nominations: &nominations };
+    assert!(schedule(&profile, cycle, &mut Search::default(), &mut fastrand::Rng::with_seed(1)).is_ok());
+}
+
+#[test]
+fn a_promised_node_is_taken_before_all_others() {
+    let cache = cluster((0..50).map(|index| node(&format!("n{index}"), json!({}))), [running("a", "n7", 0, "1")]);
+    let promised = pod("p", json!({"status": {"nominatedNodeName": "n7"}}));
+    let placement = placed(&cache, &promised).unwrap();
+    assert_eq!((placement.node.as_str(), placement.feasible), ("n7", 1));
+}
+
+#[test]
+fn while_victims_go_nobody_else_is_evicted() {
+    let mut going = (*running("a", "n", 1, "4")).clone();
+    (going.deleting, going.preempted) = (true, true);
+    let cache = cluster([node("n", json!({}))], [Arc::new(going)]);
+    let mut waiting = (*important("4")).clone();
+    waiting.nominated_node = Text::new("n");
+    let message = outcome(&cache, &Arc::new(waiting));
+    assert!(message.ends_with("preemption: not eligible due to a terminating pod on the nominated node."), "{message}");
+}
+
+/// Refuses pods that carry an annotation: how somebody else adds a plugin.
+struct TestPlugin;
+
+impl PreFilter for TestPlugin {
+    fn prepare<'c>(&'c self, cycle: Cycle<'c>) -> Result<Prepared<'c>, Refusal> {
+        Ok(if cycle.pod.annotations.contains("test-plugin") { Prepared::Ask(Box::new(Nowhere)) } else { Prepared::Nothing })
+    }
+}
+
+struct Nowhere;
+
+impl<'c> Filter<'c> for Nowhere {
+    fn check(&self, _node: &NodeInfo) -> Verdict {
+        Verdict::never("testPlugin")
+    }
+
+    fn fork(&self) -> Box<dyn Filter<'c> + 'c> {
+        Box::new(Nowhere)
+    }
+}
+
+#[test]
+fn a_plugin_of_somebody_else_is_registered_and_named() {
+    let mut registry = registry();
+    registry.register("TestPlugin", |_| Ok(Parts { filter: Some(Arc::new(TestPlugin)), ..Parts::default() })).unwrap();
+    let file = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: [{plugins: {filter: {enabled: [{name: TestPlugin}]}}}]\n";
+    let config = crate::config::Config::from_file(file.as_bytes()).unwrap();
+    let profile = registry.profiles(&config).unwrap().remove(0);
+    let cache = cluster(["a", "b"].map(|name| node(name, json!({}))), []);
+    let marked = pod("p", json!({"metadata": {"annotations": {"test-plugin": "1"}}}));
+    let Err(Unplaced::Unfit { diagnosis, .. }) = placed_by(&profile, &cache, &marked) else { panic!("it is placed") };
+    assert!(diagnosis.message().starts_with("0/2 nodes are available: 2 testPlugin."));
+    assert!(placed_by(&profile, &cache, &pod("p", json!({}))).is_ok());
+}

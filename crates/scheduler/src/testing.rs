@@ -1,0 +1,121 @@
+//! Small clusters for tests: objects from JSON, a cache of them, and the default profile.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use coracle_api::Value;
+use coracle_api::codec::json;
+use serde_json::json;
+
+use crate::cache::Cache;
+use crate::config::Config;
+use crate::cycle::{Placement, Search, Unplaced, schedule};
+use crate::framework::{Bind, Bound, Cycle, Nominations, Profile, Refusal};
+use crate::node::Node;
+use crate::plugins::Registry;
+use crate::pod::Pod;
+
+pub(crate) fn tree(value: &serde_json::Value) -> Value {
+    json::parse(value.to_string().as_bytes()).unwrap()
+}
+
+/// A pod of the namespace `default` with these parts of an object mixed in.
+pub(crate) fn pod(name: &str, parts: serde_json::Value) -> Arc<Pod> {
+    let mut object = json!({
+        "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}")},
+        "spec": {"schedulerName": "default-scheduler", "containers": [{"name": "c", "image": "i"}]},
+    });
+    mix(&mut object, parts);
+    Arc::new(Pod::from_object(&tree(&object)))
+}
+
+/// A node with 4 CPUs, 8 GiB and room for 110 pods, with these parts mixed in.
+pub(crate) fn node(name: &str, parts: serde_json::Value) -> Arc<Node> {
+    let mut object = json!({
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
+    });
+    mix(&mut object, parts);
+    Arc::new(Node::from_object(&tree(&object)))
+}
+
+fn mix(into: &mut serde_json::Value, parts: serde_json::Value) {
+    match (into, parts) {
+        (serde_json::Value::Object(into), serde_json::Value::Object(parts)) => {
+            for (name, part) in parts {
+                mix(into.entry(name).or_insert(serde_json::Value::Null), part);
+            }
+        }
+        (into, part) => *into = part,
+    }
+}
+
+/// One container that asks for this much CPU.
+pub(crate) fn asks(cpu: &str) -> serde_json::Value {
+    json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]})
+}
+
+struct NoBinder;
+
+#[async_trait]
+impl Bind for NoBinder {
+    async fn bind(&self, _pod: &Pod, _node: &str) -> Result<Bound, Refusal> {
+        Ok(Bound::NotMine)
+    }
+}
+
+pub(crate) fn registry() -> Registry {
+    let binder: Arc<dyn Bind> = Arc::new(NoBinder);
+    Registry::of_the_house(&binder)
+}
+
+pub(crate) fn default_profile() -> Profile {
+    registry().profiles(&Config::default()).unwrap().remove(0)
+}
+
+/// A profile of a configuration file.
+pub(crate) fn profile(file: &str) -> Profile {
+    let config = Config::from_file(file.as_bytes()).unwrap();
+    registry().profiles(&config).unwrap().remove(0)
+}
+
+/// Nodes, and pods that are on them by their `spec.nodeName`.
+pub(crate) fn cluster(
+    nodes: impl IntoIterator<Item = Arc<Node>>,
+    pods: impl IntoIterator<Item = Arc<Pod>>,
+) -> Cache {
+    let mut cache = Cache::default();
+    nodes.into_iter().for_each(|node| cache.set_node(node));
+    pods.into_iter().for_each(|pod| drop(cache.set_pod(pod)));
+    cache.refresh();
+    cache
+}
+
+pub(crate) fn placed_by(profile: &Profile, cache: &Cache, pod: &Arc<Pod>) -> Result<Placement, Unplaced> {
+    let nominations = Nominations::default();
+    let cycle = Cycle { pod, cache, nominations: &nominations };
+    schedule(profile, cycle, &mut Search::default(), &mut fastrand::Rng::with_seed(1))
+}
+
+pub(crate) fn placed(cache: &Cache, pod: &Arc<Pod>) -> Result<Placement, Unplaced> {
+    placed_by(&default_profile(), cache, pod)
+}
+
+/// The node a pod goes to, or why it goes nowhere.
+pub(crate) fn outcome(cache: &Cache, pod: &Arc<Pod>) -> String {
+    match placed(cache, pod) {
+        Ok(placement) => placement.node.to_string(),
+        Err(Unplaced::NoNodes) => String::from("no nodes available to schedule pods"),
+        Err(Unplaced::Unfit { diagnosis, .. }) => diagnosis.message(),
+        Err(Unplaced::Failed(error)) => error,
+    }
+}
+
+/// The nodes a pod may go to, in the order of their names, each with its total score.
+pub(crate) fn scores(profile: &Profile, cache: &Cache, pod: &Arc<Pod>) -> Vec<(String, i64)> {
+    let nominations = Nominations::default();
+    let cycle = Cycle { pod, cache, nominations: &nominations };
+    let mut scored = crate::cycle::survey(profile, cycle).unwrap();
+    scored.sort();
+    scored
+}
