@@ -106,7 +106,7 @@ pub(crate) fn outcome(cache: &Cache, pod: &Arc<Pod>) -> String {
     match placed(cache, pod) {
         Ok(placement) => placement.node.to_string(),
         Err(Unplaced::NoNodes) => String::from("no nodes available to schedule pods"),
-        Err(Unplaced::Unfit { diagnosis, .. }) => diagnosis.message(),
+        Err(Unplaced::Unfit(unfit)) => unfit.diagnosis.message(),
         Err(Unplaced::Failed(error)) => error,
     }
 }

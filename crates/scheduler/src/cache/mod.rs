@@ -80,9 +80,9 @@ impl Cache {
         let old = entry.exists.then(|| Arc::clone(&entry.info.node));
         self.order_is_stale |= old.as_ref().is_none_or(|old| old.zone() != node.zone());
         entry.exists = true;
-        entry.info.node = Arc::clone(&node);
         self.set_columns(slot, Some(&node));
         self.set_images(old.as_deref(), Some(&node));
+        self.nodes[slot.index()].as_mut().expect("slot_of makes it").info.node = node;
     }
 
     /// Forgets a node. Pods on it stay known until they are deleted.

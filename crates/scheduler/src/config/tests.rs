@@ -84,9 +84,15 @@ profiles:
 #[test]
 fn numbers_and_times_are_taken_over() {
     let config = read("podInitialBackoffSeconds: 3\npodMaxBackoffSeconds: 7\npercentageOfNodesToScore: 30\nleaderElection: {leaderElect: false, leaseDuration: 20s}\nclientConnection: {kubeconfig: /k, qps: 5}\n").unwrap();
-    assert_eq!((config.initial_backoff, config.max_backoff), (Duration::from_secs(3), Duration::from_secs(7)));
+    assert_eq!(
+        (config.initial_backoff, config.max_backoff),
+        (Duration::from_secs(3), Duration::from_secs(7))
+    );
     assert_eq!((config.percentage_of_nodes_to_score, config.kubeconfig.as_str()), (30, "/k"));
-    assert_eq!((config.leader_election.enabled, config.leader_election.lease), (false, Duration::from_secs(20)));
+    assert_eq!(
+        (config.leader_election.enabled, config.leader_election.lease),
+        (false, Duration::from_secs(20))
+    );
 }
 
 /// Every mistake names what is wrong.
@@ -104,30 +110,61 @@ fn check_wrong(text: &str, expected: &[&str]) {
 fn mistakes_are_told() {
     check_wrong("parallelisme: 3", &["unknown field", "parallelisme"]);
     check_wrong("profiles: [{plugins: {fliter: {}}}]", &["unknown field", "fliter"]);
-    check_wrong("parallelism: 0\npercentageOfNodesToScore: 101", &["greater than zero", "not in valid range [0-100]"]);
+    check_wrong(
+        "parallelism: 0\npercentageOfNodesToScore: 101",
+        &["greater than zero", "not in valid range [0-100]"],
+    );
     check_wrong("podInitialBackoffSeconds: 0", &["must be greater than 0"]);
-    check_wrong("podInitialBackoffSeconds: 9\npodMaxBackoffSeconds: 3", &["greater than or equal to PodInitialBackoffSeconds"]);
-    check_wrong("profiles: [{schedulerName: a}, {schedulerName: a}]", &["profiles[1].schedulerName: Duplicate value"]);
+    check_wrong(
+        "podInitialBackoffSeconds: 9\npodMaxBackoffSeconds: 3",
+        &["greater than or equal to PodInitialBackoffSeconds"],
+    );
+    check_wrong(
+        "profiles: [{schedulerName: a}, {schedulerName: a}]",
+        &["profiles[1].schedulerName: Duplicate value"],
+    );
     check_wrong("profiles: [{schedulerName: a}, {}]", &["profiles[1].schedulerName: Required value"]);
     check_wrong("leaderElection: {resourceLock: endpoints}", &["must be \"leases\""]);
     check_wrong("profiles: [{plugins: {filter: {enabled: [{name: Nope}]}}}]", &["\"Nope\" does not exist"]);
     check_wrong("profiles: [{plugins: {bind: {disabled: [{name: '*'}]}}}]", &["at least one bind plugin"]);
-    check_wrong("profiles: [{plugins: {queueSort: {disabled: [{name: '*'}]}}}]", &["exactly one queue sort plugin"]);
-    let args = |name: &str, args: &str| format!("profiles: [{{pluginConfig: [{{name: {name}, args: {args}}}]}}]");
+    check_wrong(
+        "profiles: [{plugins: {queueSort: {disabled: [{name: '*'}]}}}]",
+        &["exactly one queue sort plugin"],
+    );
+    let args =
+        |name: &str, args: &str| format!("profiles: [{{pluginConfig: [{{name: {name}, args: {args}}}]}}]");
     check_wrong(&args("InterPodAffinity", "{hardPodAffinityWeight: 101}"), &["not in valid range [0, 100]"]);
     check_wrong(&args("NodeName", "{anything: 1}"), &["unknown field"]);
-    check_wrong(&args("DefaultPreemption", "{minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0}"), &["cannot be zero at the same time"]);
-    check_wrong(&args("NodeResourcesFit", "{scoringStrategy: {type: RequestedToCapacityRatio}}"), &["must be specified"]);
-    check_wrong(&args("NodeResourcesFit", "{scoringStrategy: {type: Nope}}"), &["Unsupported value: \"Nope\""]);
-    check_wrong(&args("PodTopologySpread", "{defaultConstraints: [{maxSkew: 1}]}"), &["when .defaultConstraints are not empty"]);
-    check_wrong(&args("NodeResourcesBalancedAllocation", "{resources: [{name: cpu, weight: 2}]}"), &["must be 1"]);
+    check_wrong(
+        &args("DefaultPreemption", "{minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0}"),
+        &["cannot be zero at the same time"],
+    );
+    check_wrong(
+        &args("NodeResourcesFit", "{scoringStrategy: {type: RequestedToCapacityRatio}}"),
+        &["must be specified"],
+    );
+    check_wrong(
+        &args("NodeResourcesFit", "{scoringStrategy: {type: Nope}}"),
+        &["Unsupported value: \"Nope\""],
+    );
+    check_wrong(
+        &args("PodTopologySpread", "{defaultConstraints: [{maxSkew: 1}]}"),
+        &["when .defaultConstraints are not empty"],
+    );
+    check_wrong(
+        &args("NodeResourcesBalancedAllocation", "{resources: [{name: cpu, weight: 2}]}"),
+        &["must be 1"],
+    );
 }
 
 #[test]
 fn another_kind_is_refused() {
     let read = |text: &str| Config::from_file(text.as_bytes()).unwrap_err().to_string();
     assert!(read("apiVersion: v1\nkind: Policy\n").contains("scheduler policies are gone"));
-    assert!(read("apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n").contains("v1beta3"));
+    assert!(
+        read("apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n")
+            .contains("v1beta3")
+    );
     assert!(read("a: 1\na: 2\n").contains("already set") || read("a: 1\na: 2\n").contains('a'));
 }
 

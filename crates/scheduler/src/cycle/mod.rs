@@ -8,6 +8,13 @@
 mod diagnosis;
 mod filters;
 #[cfg(test)]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "a slow evaluation computes as upstream does"
+)]
+mod slow;
+#[cfg(test)]
 mod tests;
 
 use coracle_api::Text;
@@ -33,13 +40,18 @@ pub struct Placement {
 #[derive(Debug)]
 pub enum Unplaced {
     NoNodes,
-    Unfit {
-        diagnosis: Diagnosis,
-        nomination: Nomination,
-        room: Option<Room>,
-    },
+    Unfit(Box<Unfit>),
     /// Something broke.
     Failed(String),
+}
+
+/// No node will do.
+#[derive(Debug)]
+pub struct Unfit {
+    pub diagnosis: Diagnosis,
+    pub nomination: Nomination,
+    /// Room that can be made by evicting others.
+    pub room: Option<Room>,
 }
 
 /// What becomes of the promise of a node.
@@ -253,7 +265,7 @@ fn unfit<'c>(
         }
     }
     diagnosis.after = Some(said.join(", "));
-    Unplaced::Unfit { diagnosis, nomination, room }
+    Unplaced::Unfit(Box::new(Unfit { diagnosis, nomination, room }))
 }
 
 /// In smaller clusters every node is asked.

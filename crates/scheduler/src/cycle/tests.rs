@@ -14,7 +14,10 @@ fn running(name: &str, on: &str, priority: i64, cpu: &str) -> Arc<Pod> {
     let mut spec = asks(cpu);
     spec["nodeName"] = json!(on);
     spec["priority"] = json!(priority);
-    pod(name, json!({"metadata": {"labels": {"app": name}}, "spec": spec, "status": {"startTime": "2026-01-01T00:00:00Z"}}))
+    pod(
+        name,
+        json!({"metadata": {"labels": {"app": name}}, "spec": spec, "status": {"startTime": "2026-01-01T00:00:00Z"}}),
+    )
 }
 
 fn important(cpu: &str) -> Arc<Pod> {
@@ -25,7 +28,9 @@ fn important(cpu: &str) -> Arc<Pod> {
 
 fn room(cache: &Cache, pod: &Arc<Pod>) -> Option<(String, Vec<String>)> {
     match placed(cache, pod) {
-        Err(Unplaced::Unfit { room: Some(room), nomination, .. }) => {
+        Err(Unplaced::Unfit(unfit)) => {
+            let room = unfit.room?;
+            let nomination = unfit.nomination;
             assert_eq!(nomination, Nomination::Set(room.node.clone()));
             Some((room.node.to_string(), room.victims.iter().map(|victim| victim.name.to_string()).collect()))
         }
@@ -85,7 +90,10 @@ fn large_clusters_are_searched_in_turn_and_not_to_the_end() {
 
 #[test]
 fn the_least_important_pods_make_room() {
-    let cache = cluster([node("n", json!({}))], [running("a", "n", 5, "2"), running("b", "n", 3, "1"), running("c", "n", 4, "1")]);
+    let cache = cluster(
+        [node("n", json!({}))],
+        [running("a", "n", 5, "2"), running("b", "n", 3, "1"), running("c", "n", 4, "1")],
+    );
     assert_eq!(room(&cache, &important("1")).unwrap(), ("n".into(), vec!["b".into()]));
     assert_eq!(room(&cache, &important("2")).unwrap(), ("n".into(), vec!["c".into(), "b".into()]));
     assert_eq!(room(&cache, &important("4")).unwrap().1, ["a", "c", "b"]);
@@ -96,7 +104,10 @@ fn the_least_important_pods_make_room() {
     spec["priority"] = json!(1000);
     spec["preemptionPolicy"] = json!("Never");
     let message = outcome(&cache, &pod("p", json!({ "spec": spec })));
-    assert_eq!(message, "0/1 nodes are available: 1 Insufficient cpu. preemption: not eligible due to preemptionPolicy=Never.");
+    assert_eq!(
+        message,
+        "0/1 nodes are available: 1 Insufficient cpu. preemption: not eligible due to preemptionPolicy=Never."
+    );
 }
 
 #[test]
@@ -104,8 +115,14 @@ fn the_node_with_the_least_loss_is_chosen() {
     let two = || ["n", "m"].map(|name| node(name, json!({})));
     let choose = |pods: Vec<Arc<Pod>>| room(&cluster(two(), pods), &important("4")).unwrap().0;
     assert_eq!(choose(vec![running("a", "n", 5, "4"), running("b", "m", 4, "4")]), "m");
-    assert_eq!(choose(vec![running("a", "n", 5, "4"), running("b", "m", 5, "2"), running("c", "m", 1, "2")]), "n");
-    let later = pod("b", json!({"spec": {"nodeName": "m", "priority": 5, "containers": [{"name": "c", "resources": {"requests": {"cpu": "4"}}}]}, "status": {"startTime": "2026-02-01T00:00:00Z"}}));
+    assert_eq!(
+        choose(vec![running("a", "n", 5, "4"), running("b", "m", 5, "2"), running("c", "m", 1, "2")]),
+        "n"
+    );
+    let later = pod(
+        "b",
+        json!({"spec": {"nodeName": "m", "priority": 5, "containers": [{"name": "c", "resources": {"requests": {"cpu": "4"}}}]}, "status": {"startTime": "2026-02-01T00:00:00Z"}}),
+    );
     assert_eq!(choose(vec![running("a", "n", 5, "4"), later]), "m");
 }
 
@@ -113,7 +130,9 @@ fn the_node_with_the_least_loss_is_chosen() {
 fn budgets_are_kept_where_that_is_possible() {
     let two = ["n", "m"].map(|name| node(name, json!({})));
     let mut cache = cluster(two, [running("a", "n", 1, "4"), running("b", "m", 5, "4")]);
-    let budget = tree(&json!({"spec": {"selector": {"matchLabels": {"app": "a"}}}, "status": {"disruptionsAllowed": 0}}));
+    let budget = tree(
+        &json!({"spec": {"selector": {"matchLabels": {"app": "a"}}}, "status": {"disruptionsAllowed": 0}}),
+    );
     cache.change_surroundings(|around| {
         around.set_budget("default", "budget", Some(&budget));
         false
@@ -147,7 +166,8 @@ fn promised_room_is_kept_for_equals_and_betters_alone() {
 
 #[test]
 fn a_promised_node_is_taken_before_all_others() {
-    let cache = cluster((0..50).map(|index| node(&format!("n{index}"), json!({}))), [running("a", "n7", 0, "1")]);
+    let cache =
+        cluster((0..50).map(|index| node(&format!("n{index}"), json!({}))), [running("a", "n7", 0, "1")]);
     let promised = pod("p", json!({"status": {"nominatedNodeName": "n7"}}));
     let placement = placed(&cache, &promised).unwrap();
     assert_eq!((placement.node.as_str(), placement.feasible), ("n7", 1));
@@ -161,7 +181,10 @@ fn while_victims_go_nobody_else_is_evicted() {
     let mut waiting = (*important("4")).clone();
     waiting.nominated_node = Text::new("n");
     let message = outcome(&cache, &Arc::new(waiting));
-    assert!(message.ends_with("preemption: not eligible due to a terminating pod on the nominated node."), "{message}");
+    assert!(
+        message.ends_with("preemption: not eligible due to a terminating pod on the nominated node."),
+        "{message}"
+    );
 }
 
 /// Refuses pods that carry an annotation: how somebody else adds a plugin.
@@ -169,7 +192,11 @@ struct TestPlugin;
 
 impl PreFilter for TestPlugin {
     fn prepare<'c>(&'c self, cycle: Cycle<'c>) -> Result<Prepared<'c>, Refusal> {
-        Ok(if cycle.pod.annotations.contains("test-plugin") { Prepared::Ask(Box::new(Nowhere)) } else { Prepared::Nothing })
+        Ok(if cycle.pod.annotations.contains("test-plugin") {
+            Prepared::Ask(Box::new(Nowhere))
+        } else {
+            Prepared::Nothing
+        })
     }
 }
 
@@ -188,13 +215,15 @@ impl<'c> Filter<'c> for Nowhere {
 #[test]
 fn a_plugin_of_somebody_else_is_registered_and_named() {
     let mut registry = registry();
-    registry.register("TestPlugin", |_| Ok(Parts { filter: Some(Arc::new(TestPlugin)), ..Parts::default() })).unwrap();
+    registry
+        .register("TestPlugin", |_| Ok(Parts { filter: Some(Arc::new(TestPlugin)), ..Parts::default() }))
+        .unwrap();
     let file = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: [{plugins: {filter: {enabled: [{name: TestPlugin}]}}}]\n";
     let config = crate::config::Config::from_file(file.as_bytes()).unwrap();
     let profile = registry.profiles(&config).unwrap().remove(0);
     let cache = cluster(["a", "b"].map(|name| node(name, json!({}))), []);
     let marked = pod("p", json!({"metadata": {"annotations": {"test-plugin": "1"}}}));
-    let Err(Unplaced::Unfit { diagnosis, .. }) = placed_by(&profile, &cache, &marked) else { panic!("it is placed") };
-    assert!(diagnosis.message().starts_with("0/2 nodes are available: 2 testPlugin."));
+    let Err(Unplaced::Unfit(unfit)) = placed_by(&profile, &cache, &marked) else { panic!("it is placed") };
+    assert!(unfit.diagnosis.message().starts_with("0/2 nodes are available: 2 testPlugin."));
     assert!(placed_by(&profile, &cache, &pod("p", json!({}))).is_ok());
 }

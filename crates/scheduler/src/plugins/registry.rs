@@ -19,6 +19,9 @@ use crate::framework::{Bind, Named, Parts, Profile, Weighted};
 /// Makes a plugin of its arguments.
 type Factory = Box<dyn Fn(Option<&Value>) -> Result<Parts, String> + Send + Sync>;
 
+/// A plugin without arguments.
+type Simple = fn() -> Parts;
+
 /// All plugins that can be named.
 pub struct Registry {
     factories: BTreeMap<&'static str, Factory>,
@@ -33,7 +36,7 @@ impl Registry {
     /// The plugins of the house. `binder` tells the API which node a pod has.
     pub fn of_the_house(binder: &Arc<dyn Bind>) -> Registry {
         let mut registry = Registry { factories: BTreeMap::new() };
-        let simple: [(&'static str, fn() -> Parts); 9] = [
+        let simple: [(&'static str, Simple); 9] = [
             (scheduling_gates::NAME, scheduling_gates::parts),
             (priority_sort::NAME, priority_sort::parts),
             (node_unschedulable::NAME, node_unschedulable::parts),
@@ -133,9 +136,8 @@ impl Registry {
         let Some(queue_sort) = sorts.into_iter().next().filter(|_| mistakes.is_empty()) else {
             return Err(mistakes);
         };
-        let wakes = made
-            .iter()
-            .filter_map(|(plugin, parts)| Some(Named { plugin: *plugin, part: parts.wake.clone()? }));
+        let wakes =
+            made.iter().filter_map(|(plugin, parts)| Some(Named { plugin, part: parts.wake.clone()? }));
         Ok(Profile {
             name: name.clone(),
             percentage_of_nodes_to_score: config.percentage_of_nodes_to_score.unwrap_or(percentage),

@@ -1,4 +1,5 @@
 //! Each plugin as a table: what it says of nodes, in upstream's words, and what wakes the pods it refused.
+#![expect(clippy::needless_pass_by_value, reason = "rows of tables are made where they stand")]
 
 use std::sync::Arc;
 
@@ -9,7 +10,8 @@ use crate::node::Node;
 use crate::pod::Pod;
 use crate::testing::{asks, cluster, default_profile, node, outcome, placed_by, pod, profile, scores, tree};
 
-const NO_VICTIMS: &str = "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.";
+const NO_VICTIMS: &str =
+    "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.";
 const NO_HELP: &str = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.";
 
 /// A pod with this spec on a cluster of one node `n` with these parts: the outcome, without the words on preemption.
@@ -17,7 +19,8 @@ fn check(node_parts: Json, spec: Json, existing: Vec<Arc<Pod>>, expected: &str) 
     let cache = cluster([node("n", node_parts)], existing);
     let found = outcome(&cache, &pod("p", json!({ "spec": spec })));
     let found = found.split(" preemption:").next().unwrap().to_owned();
-    let expected = if expected == "n" { String::from("n") } else { format!("0/1 nodes are available: 1 {expected}.") };
+    let expected =
+        if expected == "n" { String::from("n") } else { format!("0/1 nodes are available: 1 {expected}.") };
     assert_eq!(found, expected, "{spec}");
 }
 
@@ -31,7 +34,8 @@ fn on_n(name: &str, spec: Json) -> Arc<Pod> {
 fn cordoned_nodes_take_only_pods_that_tolerate_it() {
     let cordoned = || json!({"spec": {"unschedulable": true}});
     check(cordoned(), json!({}), vec![], "node(s) were unschedulable");
-    let toleration = json!({"tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]});
+    let toleration =
+        json!({"tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]});
     check(cordoned(), toleration, vec![], "n");
 }
 
@@ -67,8 +71,10 @@ fn node_affinity_and_selector_decide() {
 
 #[test]
 fn a_pod_that_names_nodes_is_asked_of_those_only() {
-    let named = |nodes: Json| json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
-        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": nodes}]}]}}}});
+    let named = |nodes: Json| {
+        json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": nodes}]}]}}}})
+    };
     let cache = cluster(["a", "b", "c"].map(|name| node(name, json!({}))), []);
     assert_eq!(outcome(&cache, &pod("p", json!({"spec": named(json!(["b"]))}))), "b");
     let nowhere = outcome(&cache, &pod("p", json!({"spec": named(json!(["gone"]))})));
@@ -78,9 +84,15 @@ fn a_pod_that_names_nodes_is_asked_of_those_only() {
          preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
     );
     let mut two = named(json!(["a"]));
-    two["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0]["matchFields"]
-        .as_array_mut().unwrap().push(json!({"key": "metadata.name", "operator": "In", "values": ["b"]}));
-    assert!(outcome(&cache, &pod("p", json!({"spec": two}))).starts_with("0/3 nodes are available: pod affinity terms conflict. preemption:"));
+    two["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0]
+        ["matchFields"]
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"key": "metadata.name", "operator": "In", "values": ["b"]}));
+    assert!(
+        outcome(&cache, &pod("p", json!({"spec": two})))
+            .starts_with("0/3 nodes are available: pod affinity terms conflict. preemption:")
+    );
 }
 
 #[test]
@@ -121,11 +133,16 @@ fn preemption_says_whether_it_could_help() {
 
 #[test]
 fn ignored_resources_are_not_looked_for() {
-    let file = |args: &str| format!(
-        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: [{{pluginConfig: [{{name: NodeResourcesFit, args: {args}}}]}}]\n"
-    );
+    let file = |args: &str| {
+        format!(
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: [{{pluginConfig: [{{name: NodeResourcesFit, args: {args}}}]}}]\n"
+        )
+    };
     let cache = cluster([node("n", json!({}))], []);
-    let gpu = pod("p", json!({"spec": {"containers": [{"name": "c", "resources": {"requests": {"example.com/gpu": "1"}}}]}}));
+    let gpu = pod(
+        "p",
+        json!({"spec": {"containers": [{"name": "c", "resources": {"requests": {"example.com/gpu": "1"}}}]}}),
+    );
     assert!(placed_by(&profile(&file("{}")), &cache, &gpu).is_err());
     assert!(placed_by(&profile(&file("{ignoredResources: [example.com/gpu]}")), &cache, &gpu).is_ok());
     assert!(placed_by(&profile(&file("{ignoredResourceGroups: [example.com]}")), &cache, &gpu).is_ok());
@@ -136,11 +153,20 @@ fn pods_with_claims_wait_and_say_so() {
     let claim = json!({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]});
     let cache = cluster([node("n", json!({}))], []);
     let text = outcome(&cache, &pod("p", json!({ "spec": claim })));
-    assert_eq!(text, format!("0/1 nodes are available: pod has persistentvolumeclaims (data), which this scheduler cannot bind yet. {NO_HELP}"));
+    assert_eq!(
+        text,
+        format!(
+            "0/1 nodes are available: pod has persistentvolumeclaims (data), which this scheduler cannot bind yet. {NO_HELP}"
+        )
+    );
 }
 
 fn zones(count: usize) -> Vec<Arc<Node>> {
-    (0..count).map(|index| node(&format!("n{index}"), json!({"metadata": {"labels": {"zone": format!("z{}", index / 2)}}}))).collect()
+    (0..count)
+        .map(|index| {
+            node(&format!("n{index}"), json!({"metadata": {"labels": {"zone": format!("z{}", index / 2)}}}))
+        })
+        .collect()
 }
 
 fn spread(max_skew: i64, extra: Json) -> Json {
@@ -176,7 +202,10 @@ fn spreading_keeps_zones_within_the_skew() {
 
 #[test]
 fn pods_that_are_going_do_not_count_for_spreading() {
-    let going = pod("a", json!({"metadata": {"labels": {"app": "web"}, "deletionTimestamp": "2026-01-01T00:00:00Z"}, "spec": {"nodeName": "n0"}}));
+    let going = pod(
+        "a",
+        json!({"metadata": {"labels": {"app": "web"}, "deletionTimestamp": "2026-01-01T00:00:00Z"}, "spec": {"nodeName": "n0"}}),
+    );
     assert_eq!(feasible(&cluster(zones(4), [going]), &pod("p", spread(1, json!({})))).len(), 4);
 }
 
@@ -204,7 +233,10 @@ fn match_label_keys_tell_revisions_apart() {
         parts["metadata"]["labels"]["hash"] = json!(hash);
         parts
     };
-    let old = pod("a", with_hash(json!({"metadata": {"labels": {"app": "web"}}, "spec": {"nodeName": "n0"}}), "old"));
+    let old = pod(
+        "a",
+        with_hash(json!({"metadata": {"labels": {"app": "web"}}, "spec": {"nodeName": "n0"}}), "old"),
+    );
     let cache = cluster(zones(4), [old]);
     let new = pod("p", with_hash(spread(1, json!({"matchLabelKeys": ["hash", "absent"]})), "new"));
     assert_eq!(feasible(&cache, &new).len(), 4);
@@ -216,9 +248,13 @@ fn match_label_keys_tell_revisions_apart() {
 fn pods_of_one_controller_spread_over_hosts_by_default() {
     let member = |name: &str, node: &str| {
         let owner = json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "u", "controller": true}]);
-        pod(name, json!({"metadata": {"labels": {"app": "web"}, "ownerReferences": owner}, "spec": {"nodeName": node}}))
+        pod(
+            name,
+            json!({"metadata": {"labels": {"app": "web"}, "ownerReferences": owner}, "spec": {"nodeName": node}}),
+        )
     };
-    let mut cache = cluster(["a", "b", "c"].map(|name| node(name, json!({}))), [member("1", "a"), member("2", "b")]);
+    let mut cache =
+        cluster(["a", "b", "c"].map(|name| node(name, json!({}))), [member("1", "a"), member("2", "b")]);
     let set = tree(&json!({"spec": {"selector": {"matchLabels": {"app": "web"}}}}));
     cache.change_surroundings(|around| {
         around.set_group(crate::surroundings::Group::ReplicaSet, "default", "rs", Some(&set));
@@ -250,20 +286,36 @@ fn anti_affinity_holds_both_ways() {
     hermit["spec"]["nodeName"] = json!("n0");
     let cache = cluster(zones(2), [pod("a", hermit)]);
     let message = outcome(&cache, &pod("p", json!({"metadata": {"labels": {"app": "web"}}})));
-    assert!(message.starts_with("0/2 nodes are available: 2 node(s) didn't satisfy existing pods anti-affinity rules."), "{message}");
-    let message = outcome(&cluster(zones(2), [web_on("a", "n0")]), &pod("p", affine("podAntiAffinity", "web", "zone")));
-    assert!(message.starts_with("0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules."), "{message}");
+    assert!(
+        message.starts_with(
+            "0/2 nodes are available: 2 node(s) didn't satisfy existing pods anti-affinity rules."
+        ),
+        "{message}"
+    );
+    let message =
+        outcome(&cluster(zones(2), [web_on("a", "n0")]), &pod("p", affine("podAntiAffinity", "web", "zone")));
+    assert!(
+        message.starts_with("0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules."),
+        "{message}"
+    );
     let message = outcome(&cluster(zones(2), []), &pod("p", affine("podAffinity", "web", "zone")));
-    assert!(message.starts_with("0/2 nodes are available: 2 node(s) didn't match pod affinity rules."), "{message}");
+    assert!(
+        message.starts_with("0/2 nodes are available: 2 node(s) didn't match pod affinity rules."),
+        "{message}"
+    );
 }
 
 #[test]
 fn affinity_is_about_the_pods_namespace_unless_it_says_otherwise() {
-    let other = pod("a", json!({"metadata": {"namespace": "other", "labels": {"app": "web"}}, "spec": {"nodeName": "n0"}}));
+    let other = pod(
+        "a",
+        json!({"metadata": {"namespace": "other", "labels": {"app": "web"}}, "spec": {"nodeName": "n0"}}),
+    );
     let mut cache = cluster(zones(4), [other]);
     let mut wish = affine("podAntiAffinity", "web", "zone");
     assert_eq!(feasible(&cache, &pod("p", wish.clone())).len(), 4);
-    let term = &mut wish["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0];
+    let term =
+        &mut wish["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0];
     term["namespaceSelector"] = json!({"matchLabels": {"team": "x"}});
     let selecting = pod("p", wish);
     assert_eq!(feasible(&cache, &selecting).len(), 4);
@@ -274,8 +326,10 @@ fn affinity_is_about_the_pods_namespace_unless_it_says_otherwise() {
 
 #[test]
 fn wishes_for_company_are_weighed() {
-    let wish = |kind: &str| json!({"spec": {"affinity": {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [
-        {"weight": 50, "podAffinityTerm": {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}}]}}}});
+    let wish = |kind: &str| {
+        json!({"spec": {"affinity": {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [
+        {"weight": 50, "podAffinityTerm": {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}}]}}}})
+    };
     let cache = cluster(zones(4), [web_on("a", "n0")]);
     let best = |pod: &Arc<Pod>| {
         let scores = scores(&default_profile(), &cache, pod);
@@ -289,9 +343,15 @@ fn wishes_for_company_are_weighed() {
 
 #[test]
 fn images_that_are_there_make_a_node_better() {
-    let has = |name: &str| node(name, json!({"status": {"images": [{"names": ["big:1"], "sizeBytes": 900_000_000}]}}));
+    let has = |name: &str| {
+        node(name, json!({"status": {"images": [{"names": ["big:1"], "sizeBytes": 900_000_000}]}}))
+    };
     let cache = cluster([has("a"), has("b"), node("c", json!({})), node("d", json!({}))], []);
-    let found = scores(&default_profile(), &cache, &pod("p", json!({"spec": {"containers": [{"name": "c", "image": "big:1"}]}})));
+    let found = scores(
+        &default_profile(),
+        &cache,
+        &pod("p", json!({"spec": {"containers": [{"name": "c", "image": "big:1"}]}})),
+    );
     // (450 MB - 23 MiB) of (1000 MiB - 23 MiB).
     assert_eq!(found[0].1 - found[2].1, 41);
 }
@@ -314,9 +374,15 @@ profiles:
     assert_eq!(score("{type: LeastAllocated}"), 50);
     assert_eq!(score("{type: MostAllocated, resources: [{name: cpu, weight: 3}, {name: memory}]}"), 50);
     let shape = "[{utilization: 0, score: 0}, {utilization: 100, score: 10}]";
-    assert_eq!(score(&format!("{{type: RequestedToCapacityRatio, requestedToCapacityRatio: {{shape: {shape}}}}}")), 50);
+    assert_eq!(
+        score(&format!("{{type: RequestedToCapacityRatio, requestedToCapacityRatio: {{shape: {shape}}}}}")),
+        50
+    );
     let falling = "[{utilization: 40, score: 10}, {utilization: 60, score: 0}]";
-    assert_eq!(score(&format!("{{type: RequestedToCapacityRatio, requestedToCapacityRatio: {{shape: {falling}}}}}")), 50);
+    assert_eq!(
+        score(&format!("{{type: RequestedToCapacityRatio, requestedToCapacityRatio: {{shape: {falling}}}}}")),
+        50
+    );
 }
 
 #[test]
@@ -372,7 +438,11 @@ fn company_that_comes_or_goes_wakes() {
     assert!(!wakes(near(), &Event::PodRemoved(web_on("a", "n0"))));
     assert!(wakes(near(), &Event::NodeAdded(zones(1).remove(0))));
     assert!(!wakes(near(), &Event::NodeAdded(node("bare", json!({})))));
-    let spreads = |event: &Event| profile.may_help(&["PodTopologySpread"], &pod("p", spread(1, json!({}))), event);
+    let spreads =
+        |event: &Event| profile.may_help(&["PodTopologySpread"], &pod("p", spread(1, json!({}))), event);
     assert!(spreads(&Event::PodRemoved(web_on("a", "n0"))) && spreads(&Event::NodeAdded(zones(1).remove(0))));
-    assert!(!spreads(&Event::NodeAdded(node("bare", json!({})))) && !spreads(&Event::PodRemoved(on_n("b", json!({})))));
+    assert!(
+        !spreads(&Event::NodeAdded(node("bare", json!({}))))
+            && !spreads(&Event::PodRemoved(on_n("b", json!({}))))
+    );
 }

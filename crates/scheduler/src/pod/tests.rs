@@ -1,3 +1,5 @@
+#![expect(clippy::needless_pass_by_value, reason = "rows of tables are made where they stand")]
+
 use serde_json::json;
 
 use crate::testing::pod;
@@ -23,12 +25,27 @@ fn check(spec: serde_json::Value, fit: i64, nonzero: i64, scored: i64) {
 fn a_pod_is_as_large_as_its_containers_or_its_largest_start() {
     check(json!({"containers": [container("100m"), container("200m")]}), 300, 300, 300);
     // Init containers: the largest, not the sum.
-    check(json!({"containers": [container("1")], "initContainers": [container("2"), container("3")]}), 3000, 3000, 3000);
+    check(
+        json!({"containers": [container("1")], "initContainers": [container("2"), container("3")]}),
+        3000,
+        3000,
+        3000,
+    );
     // Sidecars run beside the containers,
     check(json!({"containers": [container("1")], "initContainers": [sidecar("2")]}), 3000, 3000, 3000);
     // and beside the init containers that start after them, not before.
-    check(json!({"containers": [container("1")], "initContainers": [container("5"), sidecar("2")]}), 5000, 5000, 5000);
-    check(json!({"containers": [container("1")], "initContainers": [sidecar("2"), container("5")]}), 7000, 7000, 7000);
+    check(
+        json!({"containers": [container("1")], "initContainers": [container("5"), sidecar("2")]}),
+        5000,
+        5000,
+        5000,
+    );
+    check(
+        json!({"containers": [container("1")], "initContainers": [sidecar("2"), container("5")]}),
+        7000,
+        7000,
+        7000,
+    );
     check(json!({"containers": [container("1")], "overhead": {"cpu": "250m"}}), 1250, 1250, 1250);
 }
 
@@ -42,7 +59,8 @@ fn a_container_without_a_request_counts_in_scores_only() {
 
 #[test]
 fn what_the_pod_declares_goes_before_its_containers() {
-    let spec = json!({"resources": {"requests": {"cpu": "2"}}, "containers": [container("500m"), {"name": "b"}]});
+    let spec =
+        json!({"resources": {"requests": {"cpu": "2"}}, "containers": [container("500m"), {"name": "b"}]});
     // The score of free resources looks at containers alone, as upstream does.
     check(spec, 2000, 2000, 600);
 }
@@ -84,7 +102,9 @@ fn host_ports_are_those_of_containers_and_sidecars() {
 
 #[test]
 fn an_image_without_a_tag_is_the_latest() {
-    let names = |image: &str| pod("p", json!({"spec": {"containers": [{"name": "c", "image": image}]}})).images.names[0].clone();
+    let names = |image: &str| {
+        pod("p", json!({"spec": {"containers": [{"name": "c", "image": image}]}})).images.names[0].clone()
+    };
     assert_eq!(names("nginx"), "nginx:latest");
     assert_eq!(names("host:5000/nginx"), "host:5000/nginx:latest");
     assert_eq!(names("host:5000/nginx:1"), "host:5000/nginx:1");
@@ -96,7 +116,8 @@ fn nodes_are_named_only_if_every_term_names_some() {
         let required = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}});
         pod("p", json!({"spec": {"affinity": required}})).node_affinity.names.clone()
     };
-    let field = |values: serde_json::Value| json!({"key": "metadata.name", "operator": "In", "values": values});
+    let field =
+        |values: serde_json::Value| json!({"key": "metadata.name", "operator": "In", "values": values});
     let named = |node: &str| json!({"matchFields": [field(json!([node]))]});
     assert_eq!(names(json!([named("b"), named("a")])).unwrap(), ["a", "b"]);
     assert_eq!(names(json!([named("a"), {"matchExpressions": [{"key": "k", "operator": "Exists"}]}])), None);
