@@ -1,0 +1,139 @@
+//! From a description of an image to the image: the layers that are missing, then the record.
+//!
+//! Two that want the same layer do not both fetch it: each takes the locks of all its layers first, from the lowest on. The
+//! name of a layer follows from all that is below it, so whoever shares a layer shares everything below, and the order of
+//! locks is the same for all.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::sync::{OwnedMutexGuard, Semaphore};
+use tokio::task::{JoinError, JoinSet};
+
+use super::digest::{Digest, chain};
+use super::reference::Reference;
+use super::store::{Image, NewImage, Staged, StoreError};
+use super::unpack::Unpacked;
+use super::{ImageError, ImageStore};
+
+/// All that is known of an image before its layers are.
+pub(super) struct Description {
+    pub(super) config: Vec<u8>,
+    pub(super) diff_ids: Vec<Digest>,
+    pub(super) manifests: Vec<Vec<u8>>,
+    pub(super) names: Vec<Reference>,
+    pub(super) size: u64,
+    pub(super) pinned: bool,
+}
+
+/// A layer that has been unpacked aside, and the digest of its plain archive.
+pub(super) type Fetched = (Staged, Digest, Unpacked);
+
+pub(super) type Fetching = Pin<Box<dyn Future<Output = Result<Fetched, ImageError>> + Send>>;
+
+/// The locks of layers that somebody is fetching.
+#[derive(Default)]
+pub(super) struct LayerLocks(Mutex<BTreeMap<Digest, Weak<tokio::sync::Mutex<()>>>>);
+
+impl LayerLocks {
+    async fn lock(&self, layers: &[Digest]) -> Vec<OwnedMutexGuard<()>> {
+        let locks: Vec<_> = {
+            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            known.retain(|_, lock| lock.strong_count() > 0);
+            let mut lock_of = |layer: &Digest| {
+                let known = known.entry(*layer).or_default();
+                known.upgrade().unwrap_or_else(|| {
+                    let fresh = Arc::new(tokio::sync::Mutex::new(()));
+                    *known = Arc::downgrade(&fresh);
+                    fresh
+                })
+            };
+            layers.iter().map(&mut lock_of).collect()
+        };
+        let mut guards = Vec::with_capacity(locks.len());
+        for lock in locks {
+            guards.push(lock.lock_owned().await);
+        }
+        guards
+    }
+}
+
+impl ImageStore {
+    /// Fetches what is missing and makes the image appear. `fetch` is asked for layers by their place in the stack.
+    ///
+    /// # Cancellation
+    /// Whoever stops waiting stops the transfer; what was unpacked is deleted.
+    pub(super) async fn assemble(
+        &self,
+        description: Description,
+        fetch: impl Fn(usize, Staged) -> Fetching,
+    ) -> Result<Image, ImageError> {
+        let stack = chain(&description.diff_ids);
+        let held = self.store.hold(&stack);
+        let guards = self.locks.lock(&stack).await;
+        let made = self.fetch_and_record(description, stack, fetch).await;
+        drop(guards);
+        drop(held);
+        if made.is_err() {
+            let store = Arc::clone(&self.store);
+            on_disk(move || store.sweep()).await?;
+        }
+        made
+    }
+
+    async fn fetch_and_record(
+        &self,
+        description: Description,
+        stack: Vec<Digest>,
+        fetch: impl Fn(usize, Staged) -> Fetching,
+    ) -> Result<Image, ImageError> {
+        let missing = (0..stack.len()).filter(|at| !self.store.has_layer(stack[*at]));
+        let room = Arc::new(Semaphore::new(self.config.parallel.max(1)));
+        let mut fetching = JoinSet::new();
+        for at in missing {
+            let (room, layer) = (Arc::clone(&room), fetch(at, self.store.stage()?));
+            let expected = description.diff_ids[at];
+            fetching.spawn(async move {
+                let _room = room.acquire_owned().await;
+                let fetched = layer.await?;
+                let found = fetched.1;
+                let what = "the layer's plain archive";
+                if found == expected {
+                    Ok((at, fetched))
+                } else {
+                    Err(ImageError::Digest { what, expected, found })
+                }
+            });
+        }
+        let mut layers = BTreeMap::new();
+        while let Some(fetched) = fetching.join_next().await {
+            let (at, fetched) = fetched.map_err(panicked)??;
+            layers.insert(at, fetched);
+        }
+        let store = Arc::clone(&self.store);
+        on_disk(move || {
+            if !layers.is_empty() {
+                store.sync()?;
+            }
+            for (at, (staged, diff_id, unpacked)) in layers {
+                store.commit(&staged, diff_id, &unpacked, &stack[..=at])?;
+            }
+            let Description { config, manifests, names, size, pinned, .. } = description;
+            store.put(NewImage { config: &config, manifests, names, layers: stack, size, pinned })
+        })
+        .await
+    }
+}
+
+/// Work on the disk is none for the threads that serve requests.
+async fn on_disk<T: Send + 'static>(
+    deed: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, ImageError> {
+    Ok(tokio::task::spawn_blocking(deed).await.map_err(panicked)??)
+}
+
+/// Nobody aborts these tasks but by dropping all of them.
+pub(super) fn panicked(_: JoinError) -> ImageError {
+    ImageError::Panicked
+}

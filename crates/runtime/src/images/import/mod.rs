@@ -1,0 +1,208 @@
+//! Images from files: what `docker save` writes, and OCI layouts, each as a folder or as an archive, compressed or not.
+
+mod source;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::assemble::{Description, Fetching, panicked};
+use super::digest::Digest;
+use super::documents::{self, Config, Descriptor, Document, DocumentError, Index, Manifest};
+use super::reference::{Reference, Which};
+use super::store::{Image, Staged};
+use super::unpack::{Limits, unpack};
+use super::{ImageError, ImageStore};
+use source::Source;
+
+/// Why a file is not an image that can be imported.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    #[error("cannot read {0:?}")]
+    Read(PathBuf, #[source] std::io::Error),
+    #[error("there is no {0:?} in it")]
+    Absent(String),
+    #[error("{0:?} is larger than a document can be")]
+    TooLarge(String),
+    #[error("neither a docker archive (manifest.json) nor an OCI layout (index.json)")]
+    Neither,
+}
+
+/// How what is imported is kept.
+#[derive(Clone, Debug, Default)]
+pub struct Keep {
+    /// A name for an image that brings none.
+    pub name: Option<Reference>,
+    pub pinned: bool,
+}
+
+impl ImageStore {
+    /// Imports all images of an archive or a layout that can run here.
+    pub async fn import(&self, path: &Path, keep: &Keep) -> Result<Vec<Image>, ImageError> {
+        // The folder in which a compressed archive is laid out goes with this call.
+        let room = self.store.stage()?;
+        let (path, folder, limit) = (path.to_owned(), room.content(), self.config.limits.bytes);
+        let opened = tokio::task::spawn_blocking(move || Source::open(&path, &folder, limit));
+        let source = Arc::new(opened.await.map_err(panicked)??);
+        let described = self.describe(&source, keep)?;
+        let mut images = Vec::new();
+        for (description, layers) in described {
+            let fetch = |at: usize, staged: Staged| {
+                let (source, limits) = (Arc::clone(&source), self.config.limits.clone());
+                read_layer(source, layers[at].clone(), staged, limits)
+            };
+            images.push(self.assemble(description, fetch).await?);
+        }
+        Ok(images)
+    }
+
+    /// Imports every archive and layout of a folder, by name. What cannot be imported is said, and keeps the others from
+    /// nothing. No folder is an empty one.
+    pub async fn preload(&self, folder: &Path) -> Result<Vec<Image>, ImageError> {
+        let read = |source| ImportError::Read(folder.to_owned(), source);
+        let mut paths = match std::fs::read_dir(folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            found => found
+                .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, _>>())
+                .map_err(read)?,
+        };
+        paths.sort();
+        let mut images = Vec::new();
+        for path in paths {
+            match self.import(&path, &Keep::default()).await {
+                Ok(found) => images.extend(found),
+                Err(error) => tracing::warn!(?path, error = ?error, "cannot be preloaded"),
+            }
+        }
+        Ok(images)
+    }
+
+    fn describe(&self, source: &Source, keep: &Keep) -> Result<Vec<(Description, Vec<String>)>, ImageError> {
+        if source.has("index.json") {
+            self.describe_layout(source, keep)
+        } else if source.has("manifest.json") {
+            self.describe_docker(source, keep)
+        } else {
+            Err(ImportError::Neither.into())
+        }
+    }
+
+    /// What `docker save` writes: a list of images with the names of their files.
+    fn describe_docker(
+        &self,
+        source: &Source,
+        keep: &Keep,
+    ) -> Result<Vec<(Description, Vec<String>)>, ImageError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "PascalCase")]
+        struct Saved {
+            config: String,
+            #[serde(default)]
+            repo_tags: Option<Vec<String>>,
+            layers: Vec<String>,
+        }
+        let saved: Vec<Saved> = documents::json("list of images", &source.document("manifest.json")?)?;
+        let describe = |saved: Saved| {
+            let bytes = source.document(&saved.config)?;
+            let config = Config::read(&bytes, saved.layers.len(), &self.config.platform)?;
+            let tags = saved.repo_tags.unwrap_or_default();
+            let mut names = tags.iter().map(|tag| tag.parse()).collect::<Result<Vec<Reference>, _>>()?;
+            names.extend(keep.name.clone());
+            let sizes = saved.layers.iter().map(|layer| Ok(source.file(layer)?.1));
+            let size = sizes.sum::<Result<u64, ImportError>>()?;
+            let diff_ids = config.rootfs.diff_ids;
+            let pinned = keep.pinned;
+            Ok((
+                Description { config: bytes, diff_ids, manifests: vec![], names, size, pinned },
+                saved.layers,
+            ))
+        };
+        saved.into_iter().map(describe).collect()
+    }
+
+    /// An OCI layout: an index of manifests, and blobs by digest.
+    fn describe_layout(
+        &self,
+        source: &Source,
+        keep: &Keep,
+    ) -> Result<Vec<(Description, Vec<String>)>, ImageError> {
+        let index: Index = documents::json("index", &source.document("index.json")?)?;
+        let wanted = &self.config.platform;
+        let alone = index.manifests.len() == 1;
+        let fits = |descriptor: &&Descriptor| {
+            alone
+                || descriptor.platform.is_none()
+                || Index { manifests: vec![(*descriptor).clone()] }.choose(wanted).is_ok()
+        };
+        let described = index.manifests.iter().filter(fits).map(|top| {
+            let name = name_of(top).or_else(|| keep.name.clone());
+            self.describe_manifest(source, top, name.as_ref(), keep.pinned)
+        });
+        let described = described.collect::<Result<Vec<_>, _>>()?;
+        if described.is_empty() {
+            Err(DocumentError::NoPlatform(wanted.to_string()).into())
+        } else {
+            Ok(described)
+        }
+    }
+
+    fn describe_manifest(
+        &self,
+        source: &Source,
+        top: &Descriptor,
+        name: Option<&Reference>,
+        pinned: bool,
+    ) -> Result<(Description, Vec<String>), ImageError> {
+        let mut bytes = blob(source, top)?;
+        let mut manifests = vec![bytes.clone()];
+        let manifest: Manifest = match documents::read(&top.media_type, &bytes)? {
+            Document::Manifest(manifest) => manifest,
+            Document::Index(index) => {
+                let chosen = index.choose(&self.config.platform)?;
+                bytes = blob(source, chosen)?;
+                manifests.push(bytes.clone());
+                documents::json("manifest", &bytes)?
+            }
+        };
+        let config_bytes = blob(source, &manifest.config)?;
+        let config = Config::read(&config_bytes, manifest.layers.len(), &self.config.platform)?;
+        // A layout proves what it says: whoever asks for this name by digest gets this image.
+        let names = name.into_iter().flat_map(|name| [name.clone(), name.at(top.digest)]).collect();
+        let size = manifest.layers.iter().map(|layer| layer.size).sum::<u64>() + manifest.config.size;
+        let diff_ids = config.rootfs.diff_ids;
+        let layers = manifest.layers.iter().map(|layer| blob_name(layer.digest)).collect();
+        Ok((Description { config: config_bytes, diff_ids, manifests, names, size, pinned }, layers))
+    }
+}
+
+fn read_layer(source: Arc<Source>, name: String, staged: Staged, limits: Limits) -> Fetching {
+    Box::pin(async move {
+        let unpacking = tokio::task::spawn_blocking(move || {
+            let (file, _) = source.file(&name)?;
+            let (found, unpacked) = unpack(file, &staged.content(), &limits)
+                .map_err(|source| ImageError::Unpack { layer: name, source })?;
+            Ok((staged, found, unpacked))
+        });
+        unpacking.await.map_err(panicked)?
+    })
+}
+
+fn blob(source: &Source, descriptor: &Descriptor) -> Result<Vec<u8>, ImageError> {
+    let bytes = source.document(&blob_name(descriptor.digest))?;
+    let found = Digest::of(&bytes);
+    let (what, expected) = ("a document of the layout", descriptor.digest);
+    if found == expected { Ok(bytes) } else { Err(ImageError::Digest { what, expected, found }) }
+}
+
+fn blob_name(digest: Digest) -> String {
+    format!("blobs/sha256/{}", digest.hex())
+}
+
+/// The name that a layout gives an image. Some tools write only a tag, which names nothing.
+fn name_of(descriptor: &Descriptor) -> Option<Reference> {
+    let annotation = |name: &str| descriptor.annotations.get(name);
+    let whole = annotation("io.containerd.image.name").and_then(|name| name.parse::<Reference>().ok());
+    let given = annotation("org.opencontainers.image.ref.name").filter(|name| name.contains(['/', ':']));
+    whole.or_else(|| given?.parse().ok()).filter(|name: &Reference| matches!(name.which, Which::Tag(_)))
+}

@@ -1,0 +1,140 @@
+//! Images: brought in from archives, folders and registries, kept, told about, removed.
+//!
+//! Whatever the way in, an image is a configuration and a stack of layers. [`assemble`] has the missing layers fetched
+//! side by side, each [unpacked](unpack) into a folder of its own while it arrives, checks every digest on the way, and
+//! only then makes layers and image appear in the [`store`]. [`import`] reads archives and layouts, [`pull`] asks a
+//! [`registry`]. What fails leaves nothing behind.
+
+mod assemble;
+mod cri;
+mod digest;
+mod documents;
+mod import;
+mod pull;
+mod reference;
+mod registry;
+mod store;
+mod unpack;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+pub use digest::{Digest, NoDigest};
+pub use documents::{DocumentError, Platform};
+pub use import::{ImportError, Keep};
+pub use pull::{Progress, Report};
+pub use reference::{Reference, ReferenceError, Which};
+pub use registry::{Credentials, Keyring, Registries, RegistryError};
+pub use store::{Image, StoreError};
+pub use unpack::{Limits, UnpackError};
+
+use crate::ports::{ImageConfig, ImageForContainer};
+use assemble::LayerLocks;
+use documents::Config;
+use registry::Connector;
+use store::Store;
+
+/// Where images are kept, and what they may be.
+#[derive(Clone, Debug)]
+pub struct ImagesConfig {
+    /// The folder that holds them. It survives reboots.
+    pub root: PathBuf,
+    pub limits: Limits,
+    pub platform: Platform,
+    /// How many layers are fetched at once for one image.
+    pub parallel: usize,
+    pub registries: Registries,
+    /// The wall clock.
+    pub now: fn() -> SystemTime,
+}
+
+impl ImagesConfig {
+    pub fn new(root: PathBuf, now: fn() -> SystemTime) -> Self {
+        let (limits, platform) = (Limits::default(), Platform::of_this_machine());
+        Self { root, limits, platform, parallel: 3, registries: Registries::default(), now }
+    }
+}
+
+/// The images of one node.
+pub struct ImageStore {
+    config: ImagesConfig,
+    store: Arc<Store>,
+    locks: LayerLocks,
+    connector: Arc<Connector>,
+}
+
+/// Why an image is not here.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    #[error(transparent)]
+    Reference(#[from] ReferenceError),
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("cannot unpack layer {layer}")]
+    Unpack { layer: String, source: UnpackError },
+    #[error("{what} is to have digest {expected}, and has {found}")]
+    Digest { what: &'static str, expected: Digest, found: Digest },
+    #[error(transparent)]
+    Import(#[from] ImportError),
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    #[error("a thread that unpacked a layer has panicked")]
+    Panicked,
+}
+
+impl ImageStore {
+    /// Opens the folder, and throws away what a crash left half done. Reads the disk: not for a thread that serves.
+    pub fn open(config: ImagesConfig) -> Result<Arc<Self>, ImageError> {
+        let store = Store::open(&config.root)?;
+        let connector = Arc::new(Connector::new(config.registries.clone()));
+        Ok(Arc::new(Self { config, store, locks: LayerLocks::default(), connector }))
+    }
+
+    /// All images, by id.
+    pub fn list(&self) -> Vec<Image> {
+        self.store.images()
+    }
+
+    /// An image by its id, the beginning of its id, or one of its names.
+    pub fn find(&self, text: &str) -> Option<Image> {
+        self.store.find(text)
+    }
+
+    /// Removes an image with all its names. Layers stay that other images or containers need.
+    pub fn remove(&self, image: &Image) -> Result<(), ImageError> {
+        Ok(self.store.remove(image.id)?)
+    }
+
+    /// The configuration of an image, byte for byte.
+    pub fn config_of(&self, image: &Image) -> Result<Vec<u8>, ImageError> {
+        Ok(self.store.content(image.id)?)
+    }
+
+    /// What containers need to know of an image; none if it is not here.
+    pub(crate) fn for_container(&self, text: &str) -> Result<Option<ImageForContainer>, ImageError> {
+        let Some(image) = self.find(text) else { return Ok(None) };
+        let reference = image.digests.first().cloned().unwrap_or_else(|| image.id.to_string());
+        let config = self.read_config(&image)?.config.unwrap_or_default();
+        let config = ImageConfig {
+            entrypoint: config.entrypoint.unwrap_or_default(),
+            command: config.cmd.unwrap_or_default(),
+            environment: config.env.unwrap_or_default(),
+            working_dir: config.working_dir.unwrap_or_default(),
+            user: config.user.unwrap_or_default(),
+            stop_signal: config.stop_signal.unwrap_or_default(),
+            volumes: config.volumes.unwrap_or_default().into_keys().collect(),
+        };
+        Ok(Some(ImageForContainer { id: image.id.to_string(), reference, config }))
+    }
+
+    pub(crate) fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    fn read_config(&self, image: &Image) -> Result<Config, ImageError> {
+        Ok(documents::json("image's configuration", &self.config_of(image)?)?)
+    }
+}

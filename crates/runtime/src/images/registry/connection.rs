@@ -1,0 +1,235 @@
+//! One request to one host, plain or through TLS: a connection of its own each, since a pull makes few.
+
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, StatusCode, Uri};
+use http_body_util::{BodyExt, Empty, Full};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio::sync::OnceCell;
+use tokio::task::AbortHandle;
+
+use super::RegistryError;
+
+/// How registries are reached.
+#[derive(Clone, Debug)]
+pub struct Registries {
+    /// Files of certificate authorities to trust beside the machine's own.
+    pub authorities: Vec<PathBuf>,
+    /// Hosts, with their ports, that are spoken to without TLS. The machine's own loopback may do without unasked.
+    pub plain: Vec<String>,
+    /// How long a host may be silent.
+    pub patience: Duration,
+    /// The wait before the first retry; it doubles from one to the next.
+    pub retry_after: Duration,
+}
+
+impl Default for Registries {
+    fn default() -> Self {
+        Self {
+            authorities: vec![],
+            plain: vec![],
+            patience: Duration::from_secs(60),
+            retry_after: Duration::from_millis(500),
+        }
+    }
+}
+
+/// Where the machine's own authorities are, on the distributions that there are.
+const BUNDLES: [&str; 5] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// Makes connections.
+pub(crate) struct Connector {
+    registries: Registries,
+    tls: OnceCell<Arc<ClientConfig>>,
+}
+
+/// An answer whose body is still to come. The connection goes with it.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    host: String,
+    body: Incoming,
+    patience: Duration,
+    driver: AbortHandle,
+}
+
+impl Connector {
+    pub(crate) fn new(registries: Registries) -> Self {
+        Self { registries, tls: OnceCell::new() }
+    }
+
+    pub(crate) fn registries(&self) -> &Registries {
+        &self.registries
+    }
+
+    /// Whether a registry is to be spoken to without TLS: because it was said, or because it is on this machine and does
+    /// not answer otherwise.
+    pub(crate) async fn is_plain(&self, host: &str) -> bool {
+        if self.registries.plain.iter().any(|plain| plain == host) {
+            return true;
+        }
+        let Ok(uri) = format!("https://{host}/v2/").parse::<Uri>() else { return false };
+        let without_tls = |error| matches!(error, RegistryError::Tls { source, .. } if is_no_tls(&source));
+        is_loopback(bare_host(&uri)) && self.stream(&uri).await.err().is_some_and(without_tls)
+    }
+
+    /// Sends a request and waits for the head of the answer. A body is that of a form.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        uri: &Uri,
+        headers: HeaderMap,
+        form: Option<String>,
+    ) -> Result<Answer, RegistryError> {
+        let host = authority(uri);
+        let patience = self.registries.patience;
+        let broken = |source| RegistryError::Broken { host: host.clone(), source };
+        let silent = |_| RegistryError::Silent { host: host.clone() };
+        let stream = tokio::time::timeout(patience, self.stream(uri)).await.map_err(silent)??;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        // Errors of the connection reach whoever waits for the answer or reads its body.
+        let driver = tokio::spawn(async move { connection.await.unwrap_or_default() }).abort_handle();
+        let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+        let body = match form {
+            Some(form) => Full::new(Bytes::from(form)).boxed(),
+            None => Empty::new().boxed(),
+        };
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = path.parse().map_err(|_| RegistryError::Address(path.to_owned()))?;
+        *request.headers_mut() = headers;
+        let named = host.parse().map_err(|_| RegistryError::Address(host.clone()))?;
+        request.headers_mut().insert(http::header::HOST, named);
+        let sent = tokio::time::timeout(patience, sender.send_request(request)).await;
+        let (head, body) = sent.map_err(silent)?.map_err(broken)?.into_parts();
+        Ok(Answer { status: head.status, headers: head.headers, host, body, patience, driver })
+    }
+
+    async fn stream(&self, uri: &Uri) -> Result<Box<dyn Stream>, RegistryError> {
+        let (host, whole) = (bare_host(uri).to_owned(), authority(uri));
+        let is_plain = uri.scheme_str() == Some("http");
+        let port = uri.port_u16().unwrap_or(if is_plain { 80 } else { 443 });
+        let stream = TcpStream::connect((host.as_str(), port))
+            .await
+            .map_err(|source| RegistryError::Connect { host: whole.clone(), source })?;
+        if is_plain {
+            return Ok(Box::new(stream));
+        }
+        let config = self.tls.get_or_try_init(|| async { trust(&self.registries.authorities) }).await?;
+        let name = ServerName::try_from(host).map_err(|_| RegistryError::Address(whole.clone()))?;
+        let connected = tokio_rustls::TlsConnector::from(Arc::clone(config)).connect(name, stream).await;
+        Ok(Box::new(connected.map_err(|source| RegistryError::Tls { host: whole, source })?))
+    }
+}
+
+impl Answer {
+    /// The next piece of the body; none at its end.
+    pub(crate) async fn piece(&mut self) -> Result<Option<Bytes>, RegistryError> {
+        loop {
+            let frame = tokio::time::timeout(self.patience, self.body.frame()).await;
+            match frame.map_err(|_| RegistryError::Silent { host: self.host.clone() })? {
+                None => return Ok(None),
+                Some(Err(source)) => return Err(RegistryError::Broken { host: self.host.clone(), source }),
+                Some(Ok(frame)) => {
+                    if let Ok(piece) = frame.into_data() {
+                        return Ok(Some(piece));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The whole body, if it is not larger than it should be.
+    pub(crate) async fn whole(mut self, limit: u64) -> Result<Vec<u8>, RegistryError> {
+        let mut bytes = Vec::new();
+        while let Some(piece) = self.piece().await? {
+            bytes.extend_from_slice(&piece);
+            if bytes.len() as u64 > limit {
+                return Err(RegistryError::TooLarge(limit));
+            }
+        }
+        Ok(bytes)
+    }
+
+    pub(crate) fn header(&self, name: impl http::header::AsHeaderName) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+trait Stream: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin {}
+impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin> Stream for S {}
+
+/// Whom to believe: the machine's authorities, and those that were given.
+fn trust(more: &[PathBuf]) -> Result<Arc<ClientConfig>, RegistryError> {
+    let mut roots = RootCertStore::empty();
+    let bundle = BUNDLES.iter().map(PathBuf::from).find(|path| path.exists());
+    if let Some(Ok(certificates)) = bundle.map(|path| read_certificates(&path)) {
+        // Bundles hold old certificates that cannot be used; the others still can.
+        roots.add_parsable_certificates(certificates);
+    }
+    for path in more {
+        let failed = |source| RegistryError::Authorities { path: path.clone(), source };
+        for certificate in read_certificates(path).map_err(failed)? {
+            roots.add(certificate).map_err(|error| failed(io::Error::other(error)))?;
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the provider has ciphers for the default versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+fn read_certificates(path: &std::path::Path) -> io::Result<Vec<CertificateDer<'static>>> {
+    let found = CertificateDer::pem_file_iter(path).map_err(io::Error::other)?;
+    found.collect::<Result<_, _>>().map_err(io::Error::other)
+}
+
+/// The host with its port, as it stands in the address.
+pub(super) fn authority(uri: &Uri) -> String {
+    uri.authority().map_or_else(String::new, |authority| authority.as_str().to_owned())
+}
+
+/// The host without port and brackets.
+fn bare_host(uri: &Uri) -> &str {
+    uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']')
+}
+
+/// Whether the other side does not speak TLS at all. One that does, with a certificate that is not trusted, is never
+/// spoken to without.
+fn is_no_tls(error: &io::Error) -> bool {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(error) => matches!(error, rustls::Error::InvalidMessage(_)),
+        None => matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset),
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}

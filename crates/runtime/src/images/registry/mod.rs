@@ -1,0 +1,291 @@
+//! A registry: manifests by name, blobs by digest, and whatever it wants to be shown before it gives them.
+//!
+//! A request goes out with the authorization that worked last; a challenge is answered once, a redirect is followed a few
+//! times. Authorization goes to the registry itself and to nobody that it redirects to.
+
+mod auth;
+mod connection;
+mod error;
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, RANGE, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use serde::Deserialize;
+
+use super::digest::Digest;
+use super::documents::{INDEXES, MANIFESTS};
+use super::reference::{Reference, Which};
+use auth::Challenge;
+pub(crate) use auth::credentials;
+pub use auth::{Credentials, Keyring};
+pub use connection::Registries;
+pub(crate) use connection::{Answer, Connector};
+pub use error::RegistryError;
+
+/// What a registry may answer with when it is asked for a document.
+pub(crate) const LARGEST_DOCUMENT: u64 = 8 << 20;
+const LARGEST_TOKEN: u64 = 1 << 20;
+const LARGEST_COMPLAINT: u64 = 4 << 10;
+const MOST_REDIRECTS: usize = 10;
+/// How often something is tried that fails for a passing reason.
+pub(crate) const ATTEMPTS: u32 = 5;
+
+/// One repository of one registry.
+pub(crate) struct Repository<'a> {
+    connector: &'a Connector,
+    /// Where its paths begin.
+    base: String,
+    name: String,
+    credentials: Option<Credentials>,
+    authorization: Mutex<Option<HeaderValue>>,
+}
+
+/// A manifest or an index.
+pub(crate) struct Found {
+    pub(crate) media_type: String,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) digest: Digest,
+}
+
+impl<'a> Repository<'a> {
+    pub(crate) async fn open(
+        connector: &'a Connector,
+        image: &Reference,
+        credentials: Option<Credentials>,
+    ) -> Repository<'a> {
+        // The default registry answers under another name than the one that images carry.
+        let host = if image.registry == "docker.io" { "registry-1.docker.io" } else { &image.registry };
+        let scheme = if connector.is_plain(host).await { "http" } else { "https" };
+        let base = format!("{scheme}://{host}/v2/{}", image.repository);
+        Self { connector, base, name: image.name(), credentials, authorization: Mutex::default() }
+    }
+
+    /// The digest that a tag stands for, if the registry tells without sending the manifest.
+    pub(crate) async fn digest_of(&self, which: &Which) -> Result<Option<Digest>, RegistryError> {
+        let answer = self.ask(Method::HEAD, &self.manifest_address(which), &accepted()).await?;
+        Ok(answer.header("docker-content-digest").and_then(|digest| digest.parse().ok()))
+    }
+
+    /// A manifest or an index.
+    pub(crate) async fn manifest(&self, which: &Which) -> Result<Found, RegistryError> {
+        let answer = self.ask(Method::GET, &self.manifest_address(which), &accepted()).await?;
+        let media_type = answer.header(CONTENT_TYPE).unwrap_or_default();
+        let media_type = media_type.split(';').next().unwrap_or_default().trim().to_owned();
+        let bytes = answer.whole(LARGEST_DOCUMENT).await?;
+        let digest = Digest::of(&bytes);
+        Ok(Found { media_type, bytes, digest })
+    }
+
+    /// A blob from some byte on. True: the registry sends it from there; false: from its beginning.
+    pub(crate) async fn blob(&self, digest: Digest, from: u64) -> Result<(Answer, bool), RegistryError> {
+        let mut headers = HeaderMap::new();
+        if from > 0 {
+            headers.insert(RANGE, header_value(&format!("bytes={from}-"))?);
+        }
+        let answer = self.ask(Method::GET, &format!("{}/blobs/{digest}", self.base), &headers).await?;
+        let continued = answer.status == StatusCode::PARTIAL_CONTENT;
+        Ok((answer, continued))
+    }
+
+    /// How long to wait before a further attempt.
+    pub(crate) fn wait_before(&self, attempt: u32) -> Duration {
+        self.connector.registries().retry_after.saturating_mul(1 << attempt.min(5))
+    }
+
+    fn manifest_address(&self, which: &Which) -> String {
+        match which {
+            Which::Tag(tag) => format!("{}/manifests/{tag}", self.base),
+            Which::Digest(digest) => format!("{}/manifests/{digest}", self.base),
+        }
+    }
+
+    /// Asks until there is an answer that is one, or none will come.
+    async fn ask(&self, method: Method, address: &str, headers: &HeaderMap) -> Result<Answer, RegistryError> {
+        let mut attempt = 0;
+        loop {
+            match self.ask_once(&method, address, headers).await {
+                Err(error) if error.is_passing() && attempt + 1 < ATTEMPTS => {
+                    tracing::debug!(address, %error, attempt, "asked again in a moment");
+                    tokio::time::sleep(self.wait_before(attempt)).await;
+                    attempt += 1;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    async fn ask_once(
+        &self,
+        method: &Method,
+        address: &str,
+        headers: &HeaderMap,
+    ) -> Result<Answer, RegistryError> {
+        let uri = parse(address)?;
+        let shown = self.authorization();
+        let answer = self.follow(method, &uri, headers, shown.as_ref()).await?;
+        if answer.status != StatusCode::UNAUTHORIZED {
+            return self.judge(address, answer).await;
+        }
+        let challenge = answer.header(WWW_AUTHENTICATE).unwrap_or_default();
+        let challenge = Challenge::read(challenge)?;
+        drop(answer);
+        let shown = self.authorize(&uri, challenge).await?;
+        let answer = self.follow(method, &uri, headers, Some(&shown)).await?;
+        if answer.status == StatusCode::UNAUTHORIZED {
+            return Err(RegistryError::Denied(self.name.clone()));
+        }
+        *self.authorization.lock().unwrap_or_else(PoisonError::into_inner) = Some(shown);
+        self.judge(address, answer).await
+    }
+
+    fn authorization(&self) -> Option<HeaderValue> {
+        self.authorization.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Goes where the registry sends, without telling others what is for the registry.
+    async fn follow(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        shown: Option<&HeaderValue>,
+    ) -> Result<Answer, RegistryError> {
+        let mut at = uri.clone();
+        for _ in 0..MOST_REDIRECTS {
+            let mut headers = headers.clone();
+            let is_registry = at.authority() == uri.authority() && at.scheme() == uri.scheme();
+            if let Some(shown) = shown.filter(|_| is_registry) {
+                headers.insert(AUTHORIZATION, shown.clone());
+            }
+            let answer = self.connector.send(method.clone(), &at, headers, None).await?;
+            if !answer.status.is_redirection() {
+                return Ok(answer);
+            }
+            at = redirected(&at, answer.header(LOCATION).unwrap_or_default())?;
+        }
+        Err(RegistryError::Redirects)
+    }
+
+    /// Only a success is an answer.
+    async fn judge(&self, address: &str, answer: Answer) -> Result<Answer, RegistryError> {
+        match answer.status {
+            status if status.is_success() => Ok(answer),
+            StatusCode::NOT_FOUND => Err(RegistryError::NotFound),
+            StatusCode::FORBIDDEN => Err(RegistryError::Denied(self.name.clone())),
+            status => {
+                let complaint = answer.whole(LARGEST_COMPLAINT).await.unwrap_or_default();
+                let text = String::from_utf8_lossy(&complaint).trim().to_owned();
+                let text = if text.is_empty() { text } else { format!(": {text}") };
+                Err(RegistryError::Status { url: address.to_owned(), status, text })
+            }
+        }
+    }
+
+    /// What to show for a challenge.
+    async fn authorize(&self, registry: &Uri, challenge: Challenge) -> Result<HeaderValue, RegistryError> {
+        let denied = || RegistryError::Denied(self.name.clone());
+        let text = match (challenge, &self.credentials) {
+            (_, Some(Credentials::Bearer(token))) => format!("Bearer {token}"),
+            (Challenge::Basic, Some(Credentials::User { name, password })) => auth::basic(name, password),
+            (Challenge::Basic, _) => return Err(denied()),
+            (Challenge::Bearer { realm, service, scope }, credentials) => {
+                let realm = parse(&realm)?;
+                // A password goes over the open network only where the registry itself is spoken to that way.
+                if realm.scheme_str() == Some("http")
+                    && registry.scheme_str() != Some("http")
+                    && credentials.is_some()
+                {
+                    return Err(RegistryError::Address(realm.to_string()));
+                }
+                let token = self.token(&realm, service.as_deref(), scope.as_deref()).await?;
+                format!("Bearer {token}")
+            }
+        };
+        header_value(&text)
+    }
+
+    async fn token(
+        &self,
+        realm: &Uri,
+        service: Option<&str>,
+        scope: Option<&str>,
+    ) -> Result<String, RegistryError> {
+        #[derive(Deserialize)]
+        struct Token {
+            #[serde(default)]
+            token: String,
+            #[serde(default)]
+            access_token: String,
+        }
+        let default = format!("repository:{}:pull", self.base.split("/v2/").nth(1).unwrap_or_default());
+        let mut fields = vec![("scope", scope.unwrap_or(&default).to_owned())];
+        fields.extend(service.map(|service| ("service", service.to_owned())));
+        let mut headers = HeaderMap::new();
+        let (method, uri, form) = match &self.credentials {
+            Some(Credentials::Identity(token)) => {
+                fields.push(("grant_type", "refresh_token".to_owned()));
+                fields.push(("refresh_token", token.clone()));
+                fields.push(("client_id", "coracle".to_owned()));
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"));
+                (Method::POST, realm.clone(), Some(encode(&fields)))
+            }
+            credentials => {
+                if let Some(Credentials::User { name, password }) = credentials {
+                    headers.insert(AUTHORIZATION, header_value(&auth::basic(name, password))?);
+                }
+                let joint = if realm.query().is_some() { '&' } else { '?' };
+                (Method::GET, parse(&format!("{realm}{joint}{}", encode(&fields)))?, None)
+            }
+        };
+        let answer = self.connector.send(method, &uri, headers, form).await?;
+        if matches!(answer.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return Err(RegistryError::Denied(self.name.clone()));
+        }
+        let answer = self.judge(&realm.to_string(), answer).await?;
+        let found: Token =
+            serde_json::from_slice(&answer.whole(LARGEST_TOKEN).await?).map_err(RegistryError::Token)?;
+        Ok(if found.token.is_empty() { found.access_token } else { found.token })
+    }
+}
+
+fn accepted() -> HeaderMap {
+    let types = INDEXES.iter().chain(&MANIFESTS);
+    types.map(|name| (ACCEPT, HeaderValue::from_static(name))).collect()
+}
+
+fn parse(address: &str) -> Result<Uri, RegistryError> {
+    let wrong = || RegistryError::Address(address.to_owned());
+    let uri: Uri = address.parse().map_err(|_| wrong())?;
+    let is_usable = matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some();
+    if is_usable { Ok(uri) } else { Err(wrong()) }
+}
+
+/// Where a redirect leads: to a whole address, or to another path of the same host. Never from TLS to without.
+fn redirected(from: &Uri, location: &str) -> Result<Uri, RegistryError> {
+    let whole = match location.strip_prefix('/') {
+        Some(path) if !path.starts_with('/') => {
+            format!("{}://{}/{path}", from.scheme_str().unwrap_or("https"), connection::authority(from))
+        }
+        _ => location.to_owned(),
+    };
+    let to = parse(&whole)?;
+    let weaker = from.scheme_str() == Some("https") && to.scheme_str() == Some("http");
+    if weaker { Err(RegistryError::Address(whole)) } else { Ok(to) }
+}
+
+fn header_value(text: &str) -> Result<HeaderValue, RegistryError> {
+    HeaderValue::from_str(text).map_err(|_| RegistryError::Challenge("unprintable".to_owned()))
+}
+
+/// Fields of a form or a query.
+fn encode(fields: &[(&str, String)]) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    let escape = |text: &str| -> String {
+        let escaped =
+            |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+        text.bytes().map(escaped).collect()
+    };
+    fields.iter().map(|(name, value)| format!("{name}={}", escape(value))).collect::<Vec<_>>().join("&")
+}

@@ -1,0 +1,68 @@
+//! Which layers containers stand on, and where what they write is.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::{Store, StoreError, failed, files};
+use crate::images::digest::Digest;
+
+impl Store {
+    /// The folder of a container's writable layer.
+    pub(crate) fn container_path(&self, container: &str) -> PathBuf {
+        self.path("containers").join(container)
+    }
+
+    pub(crate) fn containers(&self) -> Vec<String> {
+        self.state().containers.keys().cloned().collect()
+    }
+
+    /// The layers that a container stands on, if it is known.
+    pub(crate) fn layers_of(&self, container: &str) -> Option<Vec<Digest>> {
+        self.state().containers.get(container).cloned()
+    }
+
+    /// Writes down what a container stands on, before anything is made for it. False: the image is gone.
+    pub(crate) fn add_container(&self, container: &str, image: Digest) -> Result<bool, StoreError> {
+        let mut state = self.state();
+        let Some(image) = state.images.get(&image) else { return Ok(false) };
+        let layers = image.layers.clone();
+        let folder = self.container_path(container);
+        std::fs::create_dir_all(&folder).map_err(failed("make", &folder))?;
+        let record = folder.join(RECORD);
+        let bytes = serde_json::to_vec(&layers).expect("a list of texts is JSON");
+        files::write_whole(&record, &bytes).map_err(failed("write", &record))?;
+        state.containers.insert(container.to_owned(), layers);
+        Ok(true)
+    }
+
+    /// Deletes a container's writable layer, and what it alone stood on. The record goes last.
+    pub(crate) fn remove_container(&self, container: &str) -> Result<(), StoreError> {
+        let folder = self.container_path(container);
+        files::delete_folder(&folder.join("upper")).map_err(failed("delete", &folder))?;
+        files::delete_folder(&folder).map_err(failed("delete", &folder))?;
+        if self.state().containers.remove(container).is_some() {
+            self.sweep()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn read_containers(&self) -> Result<BTreeMap<String, Vec<Digest>>, StoreError> {
+        let folder = self.path("containers");
+        let mut containers = BTreeMap::new();
+        for name in files::names(&folder).map_err(failed("read", &folder))? {
+            let record = folder.join(&name).join(RECORD);
+            let layers = std::fs::read(&record).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            // Without a record nothing was made yet, or everything is deleted already.
+            match layers {
+                Some(layers) => drop(containers.insert(name, layers)),
+                None => {
+                    let path = folder.join(name);
+                    files::delete_folder(&path).map_err(failed("delete", &path))?;
+                }
+            }
+        }
+        Ok(containers)
+    }
+}
+
+const RECORD: &str = "layers.json";

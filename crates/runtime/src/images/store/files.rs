@@ -1,0 +1,44 @@
+//! Files that are there whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Writes a file under another name, syncs it, and gives it its name. It survives a power cut when this returns.
+pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let unfinished = path.with_extension("new");
+    let mut file = File::create(&unfinished)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&unfinished, path)?;
+    sync_folder(folder)
+}
+
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Deletes a file. One that is gone is no error.
+pub(super) fn delete(path: &Path) -> io::Result<()> {
+    unless_absent(fs::remove_file(path)).map(drop)
+}
+
+/// Deletes a folder with all that is in it. One that is gone is no error.
+pub(super) fn delete_folder(path: &Path) -> io::Result<()> {
+    unless_absent(fs::remove_dir_all(path)).map(drop)
+}
+
+/// None for what is not there.
+pub(super) fn unless_absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The names of what is in a folder.
+pub(super) fn names(folder: &Path) -> io::Result<Vec<String>> {
+    fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+}

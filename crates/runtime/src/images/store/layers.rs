@@ -1,0 +1,253 @@
+//! Layers: made aside, committed by a rename, held while somebody works with them, swept away when nobody needs them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::CStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid};
+use rustix::io::Errno;
+
+use super::{Layer, State, Store, StoreError, failed, files};
+use crate::images::digest::Digest;
+use crate::images::unpack::Unpacked;
+
+/// A folder in which a layer is being made. It goes with this value, unless it is committed.
+pub(crate) struct Staged {
+    path: PathBuf,
+}
+
+impl Staged {
+    /// Where the layer's content goes.
+    pub(crate) fn content(&self) -> PathBuf {
+        self.path.join("diff")
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if let Err(error) = files::delete_folder(&self.path) {
+            tracing::warn!(path = ?self.path, %error, "a layer that came to nothing cannot be deleted");
+        }
+    }
+}
+
+/// Keeps layers from being swept away.
+pub(crate) struct Held {
+    store: Arc<Store>,
+    layers: Vec<Digest>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut state = self.store.state();
+        for layer in &self.layers {
+            let count = state.held.entry(*layer).or_default();
+            *count -= 1;
+            if *count == 0 {
+                state.held.remove(layer);
+            }
+        }
+    }
+}
+
+impl Store {
+    pub(crate) fn stage(&self) -> Result<Staged, StoreError> {
+        let staged = Staged { path: self.path(format!("staging/{}", self.number())) };
+        let content = staged.content();
+        std::fs::create_dir_all(&content).map_err(failed("make", &content))?;
+        Ok(staged)
+    }
+
+    pub(crate) fn has_layer(&self, name: Digest) -> bool {
+        self.state().layers.contains_key(&name)
+    }
+
+    /// Holds layers, whether they are there or about to be.
+    pub(crate) fn hold(self: &Arc<Self>, layers: &[Digest]) -> Held {
+        let mut state = self.state();
+        for layer in layers {
+            *state.held.entry(*layer).or_default() += 1;
+        }
+        Held { store: Arc::clone(self), layers: layers.to_vec() }
+    }
+
+    /// Brings what was staged to the disk. Once for all layers of an image: the filesystem does it as a whole.
+    pub(crate) fn sync(&self) -> Result<(), StoreError> {
+        let sync = || Ok(rustix::fs::syncfs(File::open(&self.root)?)?);
+        sync().map_err(failed("sync", &self.root))
+    }
+
+    /// Makes a layer appear under the name of its stack. The stack below is there.
+    pub(crate) fn commit(
+        &self,
+        staged: &Staged,
+        diff_id: Digest,
+        unpacked: &Unpacked,
+        stack: &[Digest],
+    ) -> Result<(), StoreError> {
+        let (name, below) = stack.split_last().expect("a layer is in the stack that it is the top of");
+        self.settle_implied_folders(staged, &unpacked.implied, below)?;
+        let layer = Layer { diff_id, bytes: unpacked.bytes, inodes: unpacked.inodes };
+        let record = staged.path.join("layer.json");
+        let bytes = serde_json::to_vec(&layer).expect("a record of texts and numbers is JSON");
+        files::write_whole(&record, &bytes).map_err(failed("write", &record))?;
+        let path = self.layer_path(*name);
+        std::fs::rename(&staged.path, &path).map_err(failed("name", &path))?;
+        files::sync_folder(&self.path("layers")).map_err(failed("sync", &self.path("layers")))?;
+        self.state().layers.insert(*name, layer);
+        Ok(())
+    }
+
+    /// Where a layer's content is.
+    pub(crate) fn layer_content(&self, name: Digest) -> PathBuf {
+        self.layer_path(name).join("diff")
+    }
+
+    /// What all layers take: bytes, and files.
+    pub(crate) fn usage(&self) -> (u64, u64) {
+        self.state()
+            .layers
+            .values()
+            .fold((0, 0), |(bytes, inodes), layer| (bytes + layer.bytes, inodes + layer.inodes))
+    }
+
+    /// Deletes what nobody needs. What is in use by a container stays, whether its image is there or not.
+    pub(crate) fn sweep(&self) -> Result<(), StoreError> {
+        let aside = {
+            let mut state = self.state();
+            self.sweep_content(&state)?;
+            self.set_unneeded_layers_aside(&mut state)?
+        };
+        // Deleting takes its time, and nobody else has to wait for it.
+        drop(aside);
+        Ok(())
+    }
+
+    /// Layers are renamed away first: a layer is whole as long as it has its name.
+    fn set_unneeded_layers_aside(&self, state: &mut State) -> Result<Vec<Staged>, StoreError> {
+        let mut needed: BTreeSet<Digest> =
+            state.images.values().flat_map(|image| image.layers.clone()).collect();
+        needed.extend(state.containers.values().flatten());
+        needed.extend(state.held.keys());
+        let unneeded: Vec<Digest> =
+            state.layers.keys().filter(|layer| !needed.contains(layer)).copied().collect();
+        let mut aside = Vec::new();
+        for layer in unneeded {
+            let path = self.layer_path(layer);
+            let staged = Staged { path: self.path(format!("staging/{}", self.number())) };
+            std::fs::rename(&path, &staged.path).map_err(failed("rename", &path))?;
+            state.layers.remove(&layer);
+            aside.push(staged);
+        }
+        Ok(aside)
+    }
+
+    /// While somebody works, content may be waiting for its record.
+    fn sweep_content(&self, state: &State) -> Result<(), StoreError> {
+        if !state.held.is_empty() {
+            return Ok(());
+        }
+        let kept = state.images.values().flat_map(|image| image.manifests.iter().chain([&image.id]));
+        let kept: BTreeSet<String> = kept.map(Digest::hex).collect();
+        let folder = self.path("content");
+        let names = files::names(&folder).map_err(failed("read", &folder))?;
+        names.iter().filter(|name| !kept.contains(*name)).try_for_each(|name| {
+            let path = folder.join(name);
+            files::delete(&path).map_err(failed("delete", &path))
+        })
+    }
+
+    pub(super) fn read_layers(&self) -> Result<BTreeMap<Digest, Layer>, StoreError> {
+        let folder = self.path("layers");
+        let mut layers = BTreeMap::new();
+        for name in files::names(&folder).map_err(failed("read", &folder))? {
+            let record = folder.join(&name).join("layer.json");
+            let layer = std::fs::read(&record).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            match (Digest::from_hex(&name), layer) {
+                (Ok(name), Some(layer)) => {
+                    layers.insert(name, layer);
+                }
+                _ => {
+                    tracing::warn!(layer = name, "a layer is not whole and is thrown away");
+                    let path = folder.join(name);
+                    files::delete_folder(&path).map_err(failed("delete", &path))?;
+                }
+            }
+        }
+        Ok(layers)
+    }
+
+    fn layer_path(&self, name: Digest) -> PathBuf {
+        self.path(format!("layers/{}", name.hex()))
+    }
+
+    /// Folders that an archive only implied are what the stack below says of them.
+    fn settle_implied_folders(
+        &self,
+        staged: &Staged,
+        implied: &BTreeSet<PathBuf>,
+        below: &[Digest],
+    ) -> Result<(), StoreError> {
+        let content = staged.content();
+        let open = |path: &Path| -> Result<OwnedFd, io::Error> { open(path).map_err(io::Error::from) };
+        let own = open(&content).map_err(failed("open", &content))?;
+        let lower: Vec<OwnedFd> = below
+            .iter()
+            .rev()
+            .map(|layer| self.layer_content(*layer))
+            .map(|path| open(&path).map_err(failed("open", &path)))
+            .collect::<Result<_, _>>()?;
+        // The deepest first: setting what is inside changes the times of what is outside.
+        for path in implied.iter().rev() {
+            let settle = || match lower.iter().map(|layer| beneath(layer, path)).find(|found| !absent(found))
+            {
+                Some(Ok(found)) => copy(&found, &beneath(&own, path)?),
+                // Something else than a folder is there below, or nothing.
+                _ => Ok(()),
+            };
+            settle().map_err(|errno| failed("settle", &content.join(path))(errno.into()))?;
+        }
+        Ok(())
+    }
+}
+
+fn absent(found: &Result<OwnedFd, Errno>) -> bool {
+    matches!(found, Err(Errno::NOENT))
+}
+
+fn open(path: &Path) -> Result<OwnedFd, Errno> {
+    rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// Opens what is at a path of a layer, without following any link.
+fn beneath(layer: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    rustix::fs::openat2(layer, path, flags, Mode::empty(), resolve)
+}
+
+/// Owner, mode, times, and what the folder lets be inherited.
+fn copy(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
+    let found = rustix::fs::fstat(from)?;
+    rustix::fs::fchown(to, Some(Uid::from_raw(found.st_uid)), Some(Gid::from_raw(found.st_gid)))?;
+    rustix::fs::fchmod(to, Mode::from_raw_mode(found.st_mode))?;
+    for name in [c"system.posix_acl_access", c"system.posix_acl_default"] {
+        copy_attribute(from, to, name)?;
+    }
+    let nanoseconds = i64::try_from(found.st_mtime_nsec).unwrap_or(0);
+    let time = Timespec { tv_sec: found.st_mtime, tv_nsec: nanoseconds };
+    rustix::fs::futimens(to, &Timestamps { last_access: time, last_modification: time })
+}
+
+fn copy_attribute(from: &OwnedFd, to: &OwnedFd, name: &CStr) -> Result<(), Errno> {
+    let mut value = [0; 4096];
+    match rustix::fs::fgetxattr(from, name, &mut value[..]) {
+        Ok(length) => rustix::fs::fsetxattr(to, name, &value[..length], rustix::fs::XattrFlags::empty()),
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}

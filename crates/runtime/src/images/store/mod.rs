@@ -1,0 +1,251 @@
+//! Images on disk.
+//!
+//! ```text
+//! images/HEX.json        one record per image, under its id
+//! content/HEX            configurations, manifests and indexes, byte for byte
+//! layers/HEX/diff        a layer, under the name of its stack; `layer.json` tells what it takes
+//! containers/ID/         a container's writable layer, and which layers it stands on
+//! staging/N              layers in the making; emptied at start
+//! ```
+//! A layer is made in `staging` and appears by a rename. Content and layers come before the record that needs them and go
+//! after it. What no record, container or work in progress needs is swept away.
+
+mod containers;
+mod files;
+mod layers;
+mod record;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::digest::Digest;
+use super::reference::{Reference, Which};
+pub(crate) use layers::Staged;
+pub use record::Image;
+pub(crate) use record::Layer;
+
+pub(crate) struct Store {
+    root: PathBuf,
+    state: Mutex<State>,
+    next: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    images: BTreeMap<Digest, Image>,
+    layers: BTreeMap<Digest, Layer>,
+    /// Layers that work in progress needs, and how many times.
+    held: BTreeMap<Digest, usize>,
+    /// The layers that each container stands on.
+    containers: BTreeMap<String, Vec<Digest>>,
+}
+
+/// Why the store could not do it.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {deed} {path:?}")]
+pub struct StoreError {
+    deed: &'static str,
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// An image that is about to appear. Its layers are there.
+pub(crate) struct NewImage<'a> {
+    pub(crate) config: &'a [u8],
+    pub(crate) manifests: Vec<Vec<u8>>,
+    pub(crate) names: Vec<Reference>,
+    pub(crate) layers: Vec<Digest>,
+    pub(crate) size: u64,
+    pub(crate) pinned: bool,
+}
+
+impl Store {
+    /// Opens a folder, and throws away what a crash left half done.
+    pub(crate) fn open(root: &Path) -> Result<Arc<Self>, StoreError> {
+        let store = Self { root: root.to_owned(), state: Mutex::default(), next: AtomicU64::new(0) };
+        files::delete_folder(&store.path("staging")).map_err(failed("empty", &store.path("staging")))?;
+        for folder in ["images", "content", "layers", "containers", "staging"] {
+            let path = store.path(folder);
+            std::fs::create_dir_all(&path).map_err(failed("make", &path))?;
+        }
+        // Layers hold programs with special bits and device nodes: nobody but root walks in.
+        let private = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700);
+        std::fs::set_permissions(root, private).map_err(failed("protect", root))?;
+        let state =
+            State { layers: store.read_layers()?, containers: store.read_containers()?, ..State::default() };
+        *store.state() = state;
+        store.read_images()?;
+        let store = Arc::new(store);
+        store.sweep()?;
+        Ok(store)
+    }
+
+    pub(crate) fn path(&self, relative: impl AsRef<Path>) -> PathBuf {
+        self.root.join(relative)
+    }
+
+    pub(crate) fn images(&self) -> Vec<Image> {
+        self.state().images.values().cloned().collect()
+    }
+
+    /// An image by what users and kubelets call it: its id, enough of the id, or a name.
+    pub(crate) fn find(&self, text: &str) -> Option<Image> {
+        let state = self.state();
+        let hex = text.strip_prefix("sha256:").unwrap_or(text);
+        if let Ok(id) = Digest::from_hex(hex) {
+            return state.images.get(&id).cloned();
+        }
+        if let Ok(reference) = text.parse::<Reference>()
+            && let Some(image) = state.images.values().find(|image| image.has_name(&reference))
+        {
+            return Some(image.clone());
+        }
+        let is_part = hex.len() >= SHORTEST_ID && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let mut fitting = state.images.values().filter(|image| is_part && image.id.hex().starts_with(hex));
+        fitting.next().filter(|_| fitting.next().is_none()).cloned()
+    }
+
+    /// What is kept under a digest: a configuration, a manifest, an index.
+    pub(crate) fn content(&self, digest: Digest) -> Result<Vec<u8>, StoreError> {
+        let path = self.content_path(digest);
+        std::fs::read(&path).map_err(failed("read", &path))
+    }
+
+    /// Makes an image appear, or gives one that is here more names. A tag that another image had is this one's now.
+    pub(crate) fn put(&self, new: NewImage<'_>) -> Result<Image, StoreError> {
+        let id = self.keep(new.config)?;
+        let manifests = new.manifests.iter().map(|bytes| self.keep(bytes)).collect::<Result<Vec<_>, _>>()?;
+        let mut state = self.state();
+        let change = state.images.values().map(|image| image.change).max().map_or(0, |change| change + 1);
+        let mut image = state.images.get(&id).cloned().unwrap_or(Image {
+            id,
+            tags: vec![],
+            digests: vec![],
+            manifests: vec![],
+            layers: new.layers,
+            size: new.size,
+            pinned: false,
+            change,
+        });
+        image.change = change;
+        image.pinned |= new.pinned;
+        new.names.iter().for_each(|name| image.add_name(name));
+        image.manifests.extend(manifests);
+        image.manifests.sort();
+        image.manifests.dedup();
+        self.write(&mut state, image.clone())?;
+        self.take_tags_from_others(&mut state, &image)?;
+        Ok(image)
+    }
+
+    /// Removes an image with all its names. Its layers go too, but for those that are in use.
+    pub(crate) fn remove(&self, id: Digest) -> Result<(), StoreError> {
+        let path = self.record_path(id);
+        {
+            let mut state = self.state();
+            files::delete(&path).map_err(failed("delete", &path))?;
+            state.images.remove(&id);
+        }
+        self.sweep()
+    }
+
+    fn take_tags_from_others(&self, state: &mut State, image: &Image) -> Result<(), StoreError> {
+        let others = state.images.values().filter(|other| other.id != image.id);
+        let robbed: Vec<Image> =
+            others.filter(|other| other.tags.iter().any(|tag| image.tags.contains(tag))).cloned().collect();
+        for mut other in robbed {
+            other.tags.retain(|tag| !image.tags.contains(tag));
+            self.write(state, other)?;
+        }
+        Ok(())
+    }
+
+    fn write(&self, state: &mut State, image: Image) -> Result<(), StoreError> {
+        let path = self.record_path(image.id);
+        let bytes = serde_json::to_vec(&image).expect("a record of texts and numbers is JSON");
+        files::write_whole(&path, &bytes).map_err(failed("write", &path))?;
+        state.images.insert(image.id, image);
+        Ok(())
+    }
+
+    fn keep(&self, bytes: &[u8]) -> Result<Digest, StoreError> {
+        let digest = Digest::of(bytes);
+        let path = self.content_path(digest);
+        if !path.exists() {
+            files::write_whole(&path, bytes).map_err(failed("write", &path))?;
+        }
+        Ok(digest)
+    }
+
+    /// Reads all records. One that lacks a part is thrown away: the image can be pulled again.
+    fn read_images(&self) -> Result<(), StoreError> {
+        let folder = self.path("images");
+        let mut found: Vec<Image> = Vec::new();
+        for name in files::names(&folder).map_err(failed("read", &folder))? {
+            let path = folder.join(&name);
+            let bytes = std::fs::read(&path).map_err(failed("read", &path))?;
+            let image = serde_json::from_slice::<Image>(&bytes).ok().filter(|image| {
+                let state = self.state();
+                let has_content = image
+                    .manifests
+                    .iter()
+                    .chain([&image.id])
+                    .all(|digest| self.content_path(*digest).exists());
+                has_content && image.layers.iter().all(|layer| state.layers.contains_key(layer))
+            });
+            match image {
+                Some(image) => found.push(image),
+                None => {
+                    tracing::warn!(record = name, "an image is not whole and is thrown away");
+                    files::delete(&path).map_err(failed("delete", &path))?;
+                }
+            }
+        }
+        found.sort_by_key(|image| std::cmp::Reverse(image.change));
+        let mut claimed = BTreeSet::new();
+        for mut image in found {
+            image.tags.retain(|tag| claimed.insert(tag.clone()));
+            self.state().images.insert(image.id, image);
+        }
+        Ok(())
+    }
+
+    fn record_path(&self, id: Digest) -> PathBuf {
+        self.path(format!("images/{}.json", id.hex()))
+    }
+
+    fn content_path(&self, digest: Digest) -> PathBuf {
+        self.path(format!("content/{}", digest.hex()))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+impl Image {
+    /// The image's name in a repository, by digest, if it was pulled from there.
+    pub(crate) fn digest_in(&self, reference: &Reference) -> Option<Digest> {
+        self.digests.iter().filter_map(|name| name.parse::<Reference>().ok()).find_map(|name| {
+            match name.which {
+                Which::Digest(digest) if name.name() == reference.name() => Some(digest),
+                _ => None,
+            }
+        })
+    }
+}
+
+/// Fewer digits of an id are more likely a name.
+const SHORTEST_ID: usize = 3;
+
+fn failed(deed: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+    let path = path.to_owned();
+    move |source| StoreError { deed, path, source }
+}

@@ -1,0 +1,332 @@
+//! One entry of a layer's archive becomes one thing in the layer's folder.
+//!
+//! Overlay's own marks take the place of the archive's: a removed name is a device 0:0, a folder that hides what is below
+//! carries `trusted.overlay.opaque`. Marks that the archive itself brings are not taken over: they could point a layer at
+//! files that are not its own.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::io::Errno;
+use tar::{Entry, EntryType};
+
+use super::beneath::{self, inside, split};
+use super::{Limits, UnpackError, Unpacked};
+
+const REMOVED: &[u8] = b".wh.";
+const OPAQUE: &[u8] = b".wh..wh..opq";
+/// Names by which an old filesystem kept its own books.
+const BOOKS: &[u8] = b".wh..wh.";
+const OPAQUE_MARK: &str = "trusted.overlay.opaque";
+const XATTR: &str = "SCHILY.xattr.";
+const BLOCK: u64 = 4096;
+
+pub(super) struct Applier<'a> {
+    root: OwnedFd,
+    limits: &'a Limits,
+    /// The folder of the entry before: archives go folder by folder. What it leads to can only be changed by an entry in
+    /// another folder, which takes its place here.
+    open: Option<(PathBuf, OwnedFd)>,
+    /// Folders get their times last: what is put into them changes them.
+    times: Vec<(PathBuf, Timestamps)>,
+    written: u64,
+    pub(super) done: Unpacked,
+}
+
+/// Owner, mode and times of an entry.
+struct Metadata {
+    uid: u32,
+    gid: u32,
+    mode: Mode,
+    times: Timestamps,
+    xattrs: Vec<(String, Vec<u8>)>,
+}
+
+impl<'a> Applier<'a> {
+    pub(super) fn new(root: OwnedFd, limits: &'a Limits) -> Self {
+        Self { root, limits, open: None, times: Vec::new(), written: 0, done: Unpacked::default() }
+    }
+
+    pub(super) fn apply(&mut self, entry: &mut Entry<'_, impl Read>) -> Result<(), UnpackError> {
+        let kind = entry.header().entry_type();
+        if kind.is_pax_global_extensions() {
+            return Ok(());
+        }
+        let name = entry.path_bytes().into_owned();
+        let refused = || String::from_utf8_lossy(&name).into_owned();
+        let path = inside(&name).ok_or_else(|| UnpackError::Escapes(refused()))?;
+        let failed = |errno: Errno| UnpackError::Entry { path: path.clone(), source: errno.into() };
+        let metadata =
+            Metadata::of(entry).map_err(|source| UnpackError::Entry { path: path.clone(), source })?;
+        let (folder, last) = split(&path);
+        let Some(last) = last else { return self.set_root(&metadata).map_err(failed) };
+        self.enter(folder).map_err(failed)?;
+        if last.as_bytes().starts_with(REMOVED) {
+            return self.apply_mark(folder, last).map_err(failed);
+        }
+        self.count()?;
+        match kind {
+            EntryType::Directory => self.folder(&path, last, &metadata).map_err(failed),
+            EntryType::Link => {
+                let target = entry.link_name_bytes().unwrap_or_default().into_owned();
+                let target = inside(&target).ok_or_else(|| UnpackError::Escapes(refused()))?;
+                self.hard_link(&target, last).map_err(failed)
+            }
+            EntryType::Symlink => {
+                let target = entry.link_name_bytes().unwrap_or_default().into_owned();
+                self.symlink(OsStr::from_bytes(&target), last, &metadata).map_err(failed)
+            }
+            EntryType::Char | EntryType::Block | EntryType::Fifo => {
+                let number = |part: std::io::Result<Option<u32>>| part.ok().flatten().unwrap_or(0);
+                let header = entry.header();
+                let device =
+                    rustix::fs::makedev(number(header.device_major()), number(header.device_minor()));
+                self.node(kind, device, last, &metadata).map_err(failed)
+            }
+            EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
+                self.file(&path, last, &metadata, entry)
+            }
+            _ => Err(UnpackError::Kind { path, kind: kind.as_byte() }),
+        }
+    }
+
+    /// Gives folders their times.
+    pub(super) fn finish(self) -> Result<Unpacked, UnpackError> {
+        for (path, times) in self.times.iter().rev() {
+            let failed = |errno: Errno| UnpackError::Entry { path: path.clone(), source: errno.into() };
+            match beneath::open_folder(&self.root, path) {
+                // Replaced by a later entry.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+                found => rustix::fs::futimens(found.map_err(failed)?, times).map_err(failed)?,
+            }
+        }
+        Ok(self.done)
+    }
+
+    fn count(&mut self) -> Result<(), UnpackError> {
+        self.done.inodes += 1;
+        if self.done.inodes > self.limits.entries {
+            Err(UnpackError::TooMany(self.limits.entries))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Opens the folder of the entry, if it is not open already.
+    fn enter(&mut self, folder: &Path) -> Result<(), Errno> {
+        if self.open.as_ref().is_none_or(|(open, _)| open != folder) {
+            let (found, made) = beneath::make_folder(&self.root, folder)?;
+            self.done.inodes += u64::try_from(made.len()).expect("a count fits");
+            self.done.implied.extend(made);
+            self.open = Some((folder.to_owned(), found));
+        }
+        Ok(())
+    }
+
+    fn here(&self) -> &OwnedFd {
+        let (_, folder) = self.open.as_ref().expect("every entry enters its folder first");
+        folder
+    }
+
+    /// Makes room for a new thing.
+    fn make_room(&mut self, last: &OsStr) -> Result<(), Errno> {
+        beneath::remove(self.here(), last)
+    }
+
+    /// `.wh.` marks: what the layers below have under this name is not to be seen.
+    fn apply_mark(&mut self, folder: &Path, last: &OsStr) -> Result<(), Errno> {
+        let mark = last.as_bytes();
+        if mark == OPAQUE {
+            return rustix::fs::fsetxattr(self.here(), OPAQUE_MARK, b"y", XattrFlags::empty());
+        }
+        let name = OsStr::from_bytes(&mark[REMOVED.len()..]);
+        if mark.starts_with(BOOKS) {
+            return Ok(());
+        }
+        if name.is_empty() || name == "." || name == ".." {
+            return Err(Errno::INVAL);
+        }
+        match beneath::kind_of(self.here(), name)? {
+            // What this very layer brings stays; of a folder only that, and nothing from below.
+            Some((FileType::Directory, _)) => {
+                let inner = beneath::open_folder(&self.root, &folder.join(name))?;
+                rustix::fs::fsetxattr(inner, OPAQUE_MARK, b"y", XattrFlags::empty())
+            }
+            Some(_) => Ok(()),
+            None => rustix::fs::mknodat(self.here(), name, FileType::CharacterDevice, Mode::empty(), 0),
+        }
+    }
+
+    fn set_root(&self, metadata: &Metadata) -> Result<(), Errno> {
+        metadata.apply(&self.root)
+    }
+
+    fn folder(&mut self, path: &Path, last: &OsStr, metadata: &Metadata) -> Result<(), Errno> {
+        let found = beneath::kind_of(self.here(), last)?;
+        let is_folder = matches!(found, Some((FileType::Directory, _)));
+        if !is_folder {
+            self.make_room(last)?;
+            rustix::fs::mkdirat(self.here(), last, Mode::from(0o700))?;
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let inner = rustix::fs::openat(self.here(), last, flags, Mode::empty())?;
+        if matches!(found, Some((FileType::CharacterDevice, 0))) {
+            // Removed and made anew in the same layer: nothing from below shows through.
+            rustix::fs::fsetxattr(&inner, OPAQUE_MARK, b"y", XattrFlags::empty())?;
+        }
+        metadata.apply(&inner)?;
+        self.times.push((path.to_owned(), metadata.times.clone()));
+        self.done.implied.remove(path);
+        self.done.bytes += BLOCK;
+        Ok(())
+    }
+
+    fn file(
+        &mut self,
+        path: &Path,
+        last: &OsStr,
+        metadata: &Metadata,
+        entry: &mut impl Read,
+    ) -> Result<(), UnpackError> {
+        let failed = |errno: Errno| UnpackError::Entry { path: path.to_owned(), source: errno.into() };
+        let io_failed = |source| UnpackError::Entry { path: path.to_owned(), source };
+        self.make_room(last).map_err(failed)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(self.here(), last, flags, Mode::from(0o600)).map_err(failed)?;
+        let mut file = File::from(file);
+        let mut buffer = [0; 64 * 1024];
+        let mut length = 0;
+        loop {
+            let read = entry.read(&mut buffer).map_err(UnpackError::Archive)?;
+            if read == 0 {
+                break;
+            }
+            let count = u64::try_from(read).expect("a buffer's length fits");
+            self.written += count;
+            length += count;
+            if self.written > self.limits.bytes {
+                return Err(UnpackError::TooLarge(self.limits.bytes));
+            }
+            file.write_all(&buffer[..read]).map_err(io_failed)?;
+        }
+        self.done.bytes += length.next_multiple_of(BLOCK);
+        metadata.apply(&file).map_err(failed)
+    }
+
+    /// A second name for a file of this layer. Neither name is followed if it is a link.
+    fn hard_link(&mut self, target: &Path, last: &OsStr) -> Result<(), Errno> {
+        let (folder, name) = split(target);
+        let name = name.ok_or(Errno::PERM)?;
+        let source = beneath::open_folder(&self.root, folder)?;
+        match beneath::kind_of(&source, name)? {
+            None => return Err(Errno::NOENT),
+            // A second name for a mark would be a mark.
+            Some((FileType::CharacterDevice, 0)) => return Err(Errno::NOENT),
+            Some(_) => {}
+        }
+        let same_place = {
+            let (here, there) = (rustix::fs::fstat(self.here())?, rustix::fs::fstat(&source)?);
+            (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino) && name == last
+        };
+        if same_place {
+            return Ok(());
+        }
+        self.make_room(last)?;
+        rustix::fs::linkat(source, name, self.here(), last, AtFlags::empty())
+    }
+
+    fn symlink(&mut self, target: &OsStr, last: &OsStr, metadata: &Metadata) -> Result<(), Errno> {
+        self.make_room(last)?;
+        rustix::fs::symlinkat(target, self.here(), last)?;
+        metadata.apply_to_name(self.here(), last)
+    }
+
+    fn node(&mut self, kind: EntryType, device: u64, last: &OsStr, metadata: &Metadata) -> Result<(), Errno> {
+        let kind = match kind {
+            EntryType::Char => FileType::CharacterDevice,
+            EntryType::Block => FileType::BlockDevice,
+            _ => FileType::Fifo,
+        };
+        self.make_room(last)?;
+        rustix::fs::mknodat(self.here(), last, kind, metadata.mode, device)?;
+        // The mode that it was made with has lost what this process masks.
+        rustix::fs::chmodat(self.here(), last, metadata.mode, AtFlags::empty())?;
+        metadata.apply_to_name(self.here(), last)
+    }
+}
+
+impl Metadata {
+    fn of(entry: &mut Entry<'_, impl Read>) -> std::io::Result<Self> {
+        let (mut xattrs, mut precise) = (Vec::new(), None);
+        for extension in entry.pax_extensions()?.into_iter().flatten() {
+            let extension = extension?;
+            match extension.key() {
+                Ok("mtime") => precise = extension.value().ok().and_then(seconds),
+                Ok(key) => {
+                    let name = key.strip_prefix(XATTR).filter(|name| is_kept(name));
+                    xattrs.extend(name.map(|name| (name.to_owned(), extension.value_bytes().to_vec())));
+                }
+                Err(_) => {}
+            }
+        }
+        let header = entry.header();
+        let fields = header.as_old();
+        let id = |field: &[u8], found: std::io::Result<u64>| {
+            u32::try_from(number(field, found)?).map_err(|_| std::io::Error::from(Errno::OVERFLOW))
+        };
+        let seconds = i64::try_from(number(&fields.mtime, header.mtime())?).unwrap_or(0);
+        let time = precise.unwrap_or(Timespec { tv_sec: seconds, tv_nsec: 0 });
+        let mode = id(&fields.mode, header.mode().map(u64::from))?;
+        Ok(Self {
+            uid: id(&fields.uid, header.uid())?,
+            gid: id(&fields.gid, header.gid())?,
+            mode: Mode::from(mode & 0o7777),
+            times: Timestamps { last_access: time, last_modification: time },
+            xattrs,
+        })
+    }
+
+    /// The owner first: a change of it takes away special bits and capabilities.
+    fn apply(&self, file: impl AsFd) -> Result<(), Errno> {
+        let file = file.as_fd();
+        rustix::fs::fchown(file, Some(Uid::from_raw(self.uid)), Some(Gid::from_raw(self.gid)))?;
+        rustix::fs::fchmod(file, self.mode)?;
+        for (name, value) in &self.xattrs {
+            match rustix::fs::fsetxattr(file, name.as_str(), value, XattrFlags::empty()) {
+                // Not every filesystem keeps every kind; upstream goes on without, too.
+                Ok(()) | Err(Errno::OPNOTSUPP) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        rustix::fs::futimens(file, &self.times)
+    }
+
+    fn apply_to_name(&self, folder: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
+        let owner = (Some(Uid::from_raw(self.uid)), Some(Gid::from_raw(self.gid)));
+        rustix::fs::chownat(folder, name, owner.0, owner.1, AtFlags::SYMLINK_NOFOLLOW)?;
+        rustix::fs::utimensat(folder, name, &self.times, AtFlags::SYMLINK_NOFOLLOW)
+    }
+}
+
+/// Attributes that mean something to what runs in the container. Overlay's own would mean something to the kernel.
+fn is_kept(name: &str) -> bool {
+    let is_users = name.starts_with("user.") && !name.starts_with("user.overlay.");
+    is_users || name == "security.capability" || name.starts_with("system.posix_acl_")
+}
+
+/// A field of a header that is left empty is zero.
+fn number(field: &[u8], found: std::io::Result<u64>) -> std::io::Result<u64> {
+    if field.iter().all(|byte| matches!(byte, 0 | b' ')) { Ok(0) } else { found }
+}
+
+/// `seconds.fraction`, as extended headers tell times.
+fn seconds(text: &str) -> Option<Timespec> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits: String = fraction.chars().chain("000000000".chars()).take(9).collect();
+    Some(Timespec { tv_sec: whole.parse().ok()?, tv_nsec: digits.parse().ok()? })
+}

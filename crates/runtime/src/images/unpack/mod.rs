@@ -1,0 +1,187 @@
+//! A layer: an archive, compressed or not, becomes a folder.
+//!
+//! One thread decompresses while another takes the archive apart and hashes it. Nothing in the archive leads out of the
+//! folder (`beneath.rs`), and what it may grow to is bounded, in the archive's own headers too. A layer is unpacked
+//! alone, without those below it; folders that it only implies take over what the layers below say of them when the
+//! layer is [committed](super::store).
+
+mod apply;
+mod beneath;
+mod decompress;
+#[cfg(test)]
+mod tests;
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use rustix::fs::{Mode, OFlags};
+
+use super::digest::{Digest, Hasher};
+use apply::Applier;
+pub(crate) use decompress::decompressed;
+
+/// What a layer may grow to.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    pub bytes: u64,
+    pub entries: u64,
+}
+
+impl Limits {
+    /// What a layer may grow to that is this large when compressed: few real ones shrink to a hundredth.
+    pub(crate) fn for_compressed(&self, size: u64) -> Self {
+        Self {
+            bytes: self.bytes.min(size.saturating_mul(MOST_COMPRESSED).max(ALWAYS_ALLOWED)),
+            ..self.clone()
+        }
+    }
+}
+
+const MOST_COMPRESSED: u64 = 100;
+const ALWAYS_ALLOWED: u64 = 1 << 30;
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { bytes: 64 << 30, entries: 4_000_000 }
+    }
+}
+
+/// What became of an archive.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Unpacked {
+    /// What it takes of the disk.
+    pub(crate) bytes: u64,
+    pub(crate) inodes: u64,
+    /// Folders that have no entry of their own.
+    pub(crate) implied: BTreeSet<PathBuf>,
+}
+
+/// Why an archive did not become a folder.
+#[derive(Debug, thiserror::Error)]
+pub enum UnpackError {
+    #[error("cannot read the layer")]
+    Archive(#[source] io::Error),
+    #[error("entry {0:?} leads out of the layer")]
+    Escapes(String),
+    #[error("cannot unpack {path:?}")]
+    Entry { path: PathBuf, source: io::Error },
+    #[error("entry {path:?} is of a kind that is not known: {kind}")]
+    Kind { path: PathBuf, kind: u8 },
+    #[error("the layer is larger than {0} bytes")]
+    TooLarge(u64),
+    #[error("the layer has more than {0} entries")]
+    TooMany(u64),
+    #[error("cannot open {0:?}")]
+    Folder(PathBuf, #[source] io::Error),
+}
+
+/// Unpacks into an empty folder, and returns the digest of the plain archive.
+pub(crate) fn unpack(
+    source: impl Read + Send,
+    folder: &Path,
+    limits: &Limits,
+) -> Result<(Digest, Unpacked), UnpackError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::open(folder, flags, Mode::empty())
+        .map_err(|errno| UnpackError::Folder(folder.to_owned(), errno.into()))?;
+    let (send, receive) = sync_channel(PIECES);
+    std::thread::scope(|scope| {
+        scope.spawn(move || decompress(source, &send));
+        let plain = Plain { pieces: receive, piece: Vec::new(), at: 0, length: 0, hasher: Hasher::new() };
+        take_apart(plain, Applier::new(root, limits), limits)
+    })
+}
+
+/// How many pieces may wait between the two threads, and how large they are.
+const PIECES: usize = 4;
+const PIECE: usize = 256 * 1024;
+/// Archives are made of blocks.
+const BLOCK: usize = 512;
+/// What may stand between two entries: long names, extended attributes.
+const LARGEST_HEADERS: u64 = 8 << 20;
+
+fn take_apart(
+    plain: Plain,
+    mut applier: Applier<'_>,
+    limits: &Limits,
+) -> Result<(Digest, Unpacked), UnpackError> {
+    let budget = Cell::new(LARGEST_HEADERS);
+    let mut archive = tar::Archive::new(Budgeted { source: plain, left: &budget });
+    let mut entries = archive.entries().map_err(UnpackError::Archive)?;
+    loop {
+        budget.set(LARGEST_HEADERS);
+        let Some(entry) = entries.next() else { break };
+        let mut entry = entry.map_err(UnpackError::Archive)?;
+        // What is in the file is bounded by what is written; what is passed over, by the same.
+        budget.set(limits.bytes.saturating_add(LARGEST_HEADERS));
+        applier.apply(&mut entry)?;
+        io::copy(&mut entry, &mut io::sink()).map_err(UnpackError::Archive)?;
+    }
+    // The digest is that of the whole archive, with whatever fills its last block.
+    budget.set(LARGEST_HEADERS);
+    let mut rest = archive.into_inner();
+    io::copy(&mut rest, &mut io::sink()).map_err(UnpackError::Archive)?;
+    Ok((rest.source.hasher.finish(), applier.finish()?))
+}
+
+/// Sends the plain archive on until it ends, fails, or nobody wants more.
+fn decompress(source: impl Read + Send, to: &SyncSender<io::Result<Vec<u8>>>) {
+    let mut plain = match decompressed(source) {
+        Ok(plain) => plain,
+        Err(error) => return drop(to.send(Err(error))),
+    };
+    loop {
+        let mut piece = Vec::with_capacity(PIECE);
+        let read = plain.by_ref().take(PIECE as u64).read_to_end(&mut piece);
+        let last = !matches!(read, Ok(1..));
+        if to.send(read.map(|_| piece)).is_err() || last {
+            return;
+        }
+    }
+}
+
+/// The plain archive on its way to the parser, hashed. Some tools leave out what fills the last block; the parser gets it.
+struct Plain {
+    pieces: Receiver<io::Result<Vec<u8>>>,
+    piece: Vec<u8>,
+    at: usize,
+    length: usize,
+    hasher: Hasher,
+}
+
+impl Read for Plain {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.piece.len() {
+            // A sender that is gone has sent the end, or an error, before.
+            self.piece = self.pieces.recv().unwrap_or(Ok(Vec::new()))?;
+            self.hasher.update(&self.piece);
+            self.at = 0;
+            if self.piece.is_empty() {
+                self.piece = vec![0; self.length.next_multiple_of(BLOCK) - self.length];
+            }
+            self.length += self.piece.len();
+        }
+        let read = (&self.piece[self.at..]).read(into)?;
+        self.at += read;
+        Ok(read)
+    }
+}
+
+/// A source of which only so much may be read: the parser keeps headers in memory, whatever length they claim.
+struct Budgeted<'a, R> {
+    source: R,
+    left: &'a Cell<u64>,
+}
+
+impl<R: Read> Read for Budgeted<'_, R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read(into)?;
+        let count = u64::try_from(read).expect("a buffer's length fits");
+        let left = self.left.get().checked_sub(count);
+        self.left.set(left.ok_or_else(|| io::Error::other("a header is larger than any that is of use"))?);
+        Ok(read)
+    }
+}

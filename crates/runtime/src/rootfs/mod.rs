@@ -1,0 +1,167 @@
+//! Root filesystems of containers: the layers of an image with a writable one on top.
+//!
+//! What a container writes is kept beside the images until the container is removed; the mount is in a folder that a
+//! reboot empties, and is made again when it is not there.
+
+mod overlay;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use coracle_cri::v1::ImageSpec;
+
+use crate::images::{Digest, ImageStore};
+use crate::ports::{ImageForContainer, RootFs, RootFsError, RootFsUsage};
+
+/// The root filesystems of one node.
+pub struct OverlayRootFs {
+    images: Arc<ImageStore>,
+    mounts: PathBuf,
+}
+
+impl OverlayRootFs {
+    /// `mounts` is the folder below which root filesystems are mounted.
+    pub fn new(images: Arc<ImageStore>, mounts: PathBuf) -> Self {
+        Self { images, mounts }
+    }
+}
+
+#[async_trait]
+impl RootFs for OverlayRootFs {
+    async fn resolve(&self, image: &ImageSpec) -> Result<ImageForContainer, RootFsError> {
+        let wanted = image.image.clone();
+        let images = Arc::clone(&self.images);
+        blocking(move || images.for_container(&wanted).map_err(io::Error::other))
+            .await
+            .map_err(failed("read the image of", ""))?
+            .ok_or_else(|| RootFsError::NoSuchImage(image.image.clone()))
+    }
+
+    async fn prepare(&self, container: &str, image: &ImageForContainer) -> Result<PathBuf, RootFsError> {
+        let id: Digest = image.id.parse().map_err(|_| RootFsError::NoSuchImage(image.id.clone()))?;
+        check_id(container)?;
+        let (images, name) = (Arc::clone(&self.images), container.to_owned());
+        let at = self.mounts.join(container).join("rootfs");
+        let made = blocking(move || make(&images, &name, id, &at).map(|found| found.map(|()| at)));
+        made.await
+            .map_err(failed("make", container))?
+            .ok_or_else(|| RootFsError::NoSuchImage(image.id.clone()))
+    }
+
+    async fn remove(&self, container: &str) -> Result<(), RootFsError> {
+        check_id(container)?;
+        let (images, name) = (Arc::clone(&self.images), container.to_owned());
+        let folder = self.mounts.join(container);
+        blocking(move || {
+            overlay::unmount_if_mounted(&folder.join("rootfs"))?;
+            absent_is_fine(std::fs::remove_dir(folder.join("rootfs")))?;
+            absent_is_fine(std::fs::remove_dir(folder))?;
+            images.store().remove_container(&name).map_err(io::Error::other)
+        })
+        .await
+        .map_err(failed("remove", container))
+    }
+
+    async fn containers(&self) -> Result<Vec<String>, RootFsError> {
+        Ok(self.images.store().containers())
+    }
+
+    async fn usage(&self, container: &str) -> Result<RootFsUsage, RootFsError> {
+        check_id(container)?;
+        let upper = self.images.store().container_path(container).join("upper");
+        let (bytes, inodes) =
+            blocking(move || disk_usage(&upper)).await.map_err(failed("measure", container))?;
+        Ok(RootFsUsage { bytes, inodes })
+    }
+}
+
+/// False answers are `None`: the image is gone.
+fn make(images: &ImageStore, container: &str, image: Digest, at: &Path) -> io::Result<Option<()>> {
+    let store = images.store();
+    if store.layers_of(container).is_none()
+        && !store.add_container(container, image).map_err(io::Error::other)?
+    {
+        return Ok(None);
+    }
+    let layers = store.layers_of(container).unwrap_or_default();
+    let folder = store.container_path(container);
+    std::fs::create_dir_all(at)?;
+    if overlay::is_mounted(at)? {
+        return Ok(Some(()));
+    }
+    let (upper, work) = (folder.join("upper"), folder.join("work"));
+    let first = !upper.exists();
+    std::fs::create_dir_all(&upper)?;
+    std::fs::create_dir_all(&work)?;
+    let mut lower: Vec<PathBuf> = layers.iter().rev().map(|layer| store.layer_content(*layer)).collect();
+    if lower.is_empty() {
+        // An image without layers is legal, an overlay without is not.
+        lower.push(folder.join("empty"));
+        std::fs::create_dir_all(folder.join("empty"))?;
+    }
+    if first {
+        take_over_root(&lower[0], &upper)?;
+    }
+    overlay::mount(&lower, &upper, &work, at)?;
+    Ok(Some(()))
+}
+
+/// The root folder of the mount is the writable layer's: it has to look like that of the highest layer.
+fn take_over_root(from: &Path, to: &Path) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let found = std::fs::metadata(from)?;
+    std::os::unix::fs::chown(to, Some(found.uid()), Some(found.gid()))?;
+    std::fs::set_permissions(to, found.permissions())
+}
+
+/// What is below a folder takes: bytes on disk, and files.
+pub(crate) fn disk_usage(folder: &Path) -> io::Result<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let mut waiting = vec![folder.to_owned()];
+    let (mut bytes, mut inodes) = (0, 0);
+    while let Some(folder) = waiting.pop() {
+        // A container may delete what is being counted.
+        let Some(entries) = gone_is_none(std::fs::read_dir(&folder))? else { continue };
+        for entry in entries {
+            let entry = entry?;
+            let Some(found) = gone_is_none(entry.metadata())? else { continue };
+            bytes += found.blocks() * 512;
+            inodes += 1;
+            if found.is_dir() {
+                waiting.push(entry.path());
+            }
+        }
+    }
+    Ok((bytes, inodes))
+}
+
+fn gone_is_none<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
+    }
+}
+
+fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
+    gone_is_none(result).map(drop)
+}
+
+/// Ids become names of folders.
+fn check_id(container: &str) -> Result<(), RootFsError> {
+    let good =
+        !container.is_empty() && container.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let refused = || failed("name", container)(io::ErrorKind::InvalidInput.into());
+    if good { Ok(()) } else { Err(refused()) }
+}
+
+/// Mounts, deletions and measurements are no work for the threads that serve requests.
+async fn blocking<T: Send + 'static>(deed: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(deed).await.map_err(io::Error::other)?
+}
+
+fn failed(deed: &'static str, container: &str) -> impl FnOnce(io::Error) -> RootFsError {
+    let container = container.to_owned();
+    move |source| RootFsError::Io { deed, container, source }
+}

@@ -1,0 +1,43 @@
+//! A place for images that goes with the test, and what is on its disk.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use coracle_runtime::images::{ImageStore, ImagesConfig};
+
+pub(crate) struct Place {
+    pub(crate) folder: tempfile::TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn config(&self) -> ImagesConfig {
+        ImagesConfig::new(self.path("images"), || SystemTime::UNIX_EPOCH)
+    }
+
+    pub(crate) fn open(&self) -> Arc<ImageStore> {
+        ImageStore::open(self.config()).unwrap()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        std::fs::write(self.path(name), bytes).unwrap();
+        self.path(name)
+    }
+
+    /// How many things there are in the store's folders: layers, records, content, work in progress.
+    pub(crate) fn counts(&self) -> [usize; 4] {
+        ["layers", "images", "content", "staging"].map(|name| count(&self.path("images").join(name)))
+    }
+}
+
+fn count(folder: &Path) -> usize {
+    std::fs::read_dir(folder).unwrap().count()
+}

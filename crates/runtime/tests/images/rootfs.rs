@@ -1,0 +1,140 @@
+//! Root filesystems: layers over each other, with a writable one on top.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::sync::Arc;
+
+use coracle_cri::v1::ImageSpec;
+use coracle_runtime::images::{ImageStore, Keep};
+use coracle_runtime::rootfs::OverlayRootFs;
+use coracle_runtime::{ImageForContainer, RootFs, RootFsError};
+use serde_json::json;
+
+use crate::apart;
+use crate::made::{docker_archive, layer};
+use crate::place::Place;
+
+#[test]
+fn layers_lie_over_each_other_and_writes_stay_on_top() {
+    apart(async {
+        let place = Place::new();
+        let images = place.open();
+        let layers = [
+            layer(&[
+                ("same", "lowest"),
+                ("gone", "x"),
+                ("d/low", "x"),
+                ("hidden/low", "x"),
+                ("a/b/", ""),
+                ("l -> d", ""),
+            ]),
+            layer(&[
+                ("same", "highest"),
+                (".wh.gone", ""),
+                ("d/high", "y"),
+                ("hidden/.wh..wh..opq", ""),
+                ("hidden/high", ""),
+            ]),
+            layer(&[("a/b/c", "implied")]),
+        ];
+        let image = import(&place, &images, &layers).await;
+        let rootfs = OverlayRootFs::new(Arc::clone(&images), place.path("mounts"));
+        let root = rootfs.prepare("c1", &image).await.unwrap();
+        let names = |path: &str| {
+            let mut names: Vec<String> = fs::read_dir(root.join(path))
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
+            names.sort();
+            names.join(" ")
+        };
+        assert_eq!(fs::read(root.join("same")).unwrap(), b"highest");
+        assert_eq!(names(""), "a d hidden l same");
+        assert_eq!(names("d"), "high low");
+        assert_eq!(names("l"), "high low");
+        assert_eq!(names("hidden"), "high");
+        assert_eq!(fs::metadata(root.join("a/b")).unwrap().mtime(), 0, "as the layer that has it says");
+        fs::write(root.join("d/written"), vec![b'x'; 10_000]).unwrap();
+        fs::remove_file(root.join("d/low")).unwrap();
+        let used = rootfs.usage("c1").await.unwrap();
+        assert!(used.bytes >= 10_000 && used.inodes >= 3, "{used:?}");
+        let other = rootfs.prepare("c2", &image).await.unwrap();
+        assert!(other.join("d/low").exists() && !other.join("d/written").exists());
+        assert_eq!(rootfs.prepare("c1", &image).await.unwrap(), root, "asked again, the same");
+        // A reboot takes the mount, not what was written.
+        rustix::mount::unmount(&root, rustix::mount::UnmountFlags::empty()).unwrap();
+        let reopened = OverlayRootFs::new(place.open(), place.path("mounts"));
+        assert_eq!(reopened.containers().await.unwrap(), ["c1", "c2"]);
+        assert!(reopened.prepare("c1", &image).await.unwrap().join("d/written").exists());
+        for container in ["c1", "c2", "c1"] {
+            reopened.remove(container).await.unwrap();
+        }
+        assert_eq!(fs::read_dir(place.path("mounts")).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(place.path("images/containers")).unwrap().count(), 0);
+    });
+}
+
+#[test]
+fn a_removed_image_is_gone_and_its_containers_are_not() {
+    apart(async {
+        let place = Place::new();
+        let images = place.open();
+        let image = import(&place, &images, &[layer(&[("a", "1")])]).await;
+        let rootfs = OverlayRootFs::new(Arc::clone(&images), place.path("mounts"));
+        let root = rootfs.prepare("c1", &image).await.unwrap();
+        images.remove(&images.find("app").unwrap()).unwrap();
+        assert!(matches!(rootfs.resolve(&spec("app")).await, Err(RootFsError::NoSuchImage(_))));
+        assert!(matches!(rootfs.prepare("c2", &image).await, Err(RootFsError::NoSuchImage(_))));
+        assert_eq!(fs::read(root.join("a")).unwrap(), b"1");
+        assert_eq!(place.counts(), [1, 0, 0, 0]);
+        rootfs.remove("c1").await.unwrap();
+        assert_eq!(place.counts(), [0, 0, 0, 0]);
+    });
+}
+
+#[test]
+fn hundreds_of_layers_and_none_at_all_can_be_mounted() {
+    apart(async {
+        let place = Place::new();
+        let images = place.open();
+        let rootfs = OverlayRootFs::new(Arc::clone(&images), place.path("mounts"));
+        let many: Vec<_> = (0..150).map(|number| layer(&[(&format!("f{number}"), "")])).collect();
+        let image = import(&place, &images, &many).await;
+        assert_eq!(fs::read_dir(rootfs.prepare("many", &image).await.unwrap()).unwrap().count(), 150);
+        let image = import(&place, &images, &[]).await;
+        assert_eq!(fs::read_dir(rootfs.prepare("none", &image).await.unwrap()).unwrap().count(), 0);
+        for container in ["many", "none"] {
+            rootfs.remove(container).await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn the_root_folder_has_the_mode_of_the_images() {
+    apart(async {
+        let place = Place::new();
+        let images = place.open();
+        let image = import(&place, &images, &[layer(&[("./", ""), ("a", "")])]).await;
+        let rootfs = OverlayRootFs::new(Arc::clone(&images), place.path("mounts"));
+        let root = rootfs.prepare("c1", &image).await.unwrap();
+        assert_eq!(fs::metadata(root).unwrap().permissions().mode() & 0o7777, 0o755);
+        assert!(rootfs.prepare("../c1", &image).await.is_err());
+        rootfs.remove("c1").await.unwrap();
+    });
+}
+
+async fn import(place: &Place, images: &ImageStore, layers: &[Vec<u8>]) -> ImageForContainer {
+    let archive = docker_archive(&["app"], layers, &json!({"Entrypoint": ["/a"], "Env": ["A=b"]}));
+    images.import(&place.write("app.tar", &archive), &Keep::default()).await.unwrap();
+    let rootfs = OverlayRootFs::new(place.open(), place.path("unused"));
+    let found = rootfs.resolve(&spec("app")).await.unwrap();
+    assert_eq!(
+        (&found.config.entrypoint[..], &found.config.environment[..]),
+        (&["/a".to_owned()][..], &["A=b".to_owned()][..])
+    );
+    found
+}
+
+fn spec(image: &str) -> ImageSpec {
+    ImageSpec { image: image.to_owned(), ..ImageSpec::default() }
+}
