@@ -5,19 +5,29 @@
 //! delete, of any [`Resource`] as a tree, or of a built-in kind as a typed struct ([`TypedAccess`]); [`discovery`] tells
 //! which resources there are. Refusals are [`Status`]es.
 //!
-//! What a component needs besides: [`Informers`] hold a part of the cluster's state in memory and tell of changes.
+//! What a component needs besides: [`Informers`] hold a part of the cluster's state in memory and tell of changes; a
+//! [`WorkQueue`] says what is to be looked at next; [`Expectations`] keep a controller from acting twice on an old view;
+//! [`ownership`] says whose an object is; a [`Recorder`] tells people; an [`Election`] lets one of many work; the
+//! [`Journal`] remembers what was done to each object. Tasks have owners ([`Tasks`]), clock and dice are handed in
+//! ([`World`]), and nothing in here polls.
 #![warn(missing_docs)]
 
 pub mod access;
 mod client;
 pub mod config;
 pub mod discovery;
+pub mod election;
 mod error;
+pub mod events;
+mod expectations;
 pub mod informer;
+mod journal;
 mod key;
 pub mod limit;
 mod options;
+pub mod ownership;
 mod patch;
+pub mod queue;
 mod resource;
 pub mod retry;
 mod status;
@@ -30,13 +40,18 @@ pub use access::{Access, Deleted, List, TypedAccess, TypedList};
 pub use client::Client;
 pub use config::{Config, ConfigError, Environment};
 pub use discovery::{Discovery, Mapper, Mapping, MappingError};
+pub use election::Election;
 pub use error::Error;
+pub use events::{EventType, ObjectReference, Recorder};
+pub use expectations::Expectations;
 pub use informer::{
     Cached, Change, Informer, Informers, Metadata, Projection, Selection, Subscription, Typed,
 };
+pub use journal::{Journal, Stage};
 pub use key::{NotAKey, ObjectKey};
 pub use options::{DeleteOptions, ListOptions, Preconditions, Propagation};
 pub use patch::Patch;
+pub use queue::{Job, QueueKey, WorkQueue};
 pub use resource::Resource;
 pub use status::{Cause, Status};
 pub use tasks::Tasks;

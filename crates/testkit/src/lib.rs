@@ -6,8 +6,10 @@
 
 mod certificates;
 mod cluster;
+mod eventually;
 pub mod objects;
 mod world;
 
 pub use cluster::{Cluster, Setup};
+pub use eventually::eventually;
 pub use world::{REAL, simulated};

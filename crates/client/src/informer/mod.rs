@@ -63,8 +63,8 @@ impl From<&Resource> for Selection {
 
 impl Selection {
     /// Everything of a resource.
-    pub fn all(resource: Resource) -> Selection {
-        Selection::from(&resource)
+    pub fn all(resource: &Resource) -> Selection {
+        Selection::from(resource)
     }
 
     /// Only what is in a namespace.

@@ -1,0 +1,257 @@
+//! Leader election by a Lease: of several who could do some work, one does it.
+//!
+//! Whoever finds the Lease free, or unchanged for its whole duration by the own clock, writes the own name into it; the
+//! server lets one of several succeed. The holder renews it; when it cannot for too long, it stops, before others may
+//! think that they can begin.
+
+use std::time::Duration;
+
+use coracle_api::time::MicroTime;
+use coracle_api::{Map, Value};
+use tokio::time::Instant;
+use tracing::{debug, info, warn};
+
+use crate::access::Access;
+use crate::client::Client;
+use crate::error::Error;
+use crate::events::{ObjectReference, Recorder};
+use crate::resource::Resource;
+use crate::world::World;
+
+/// How far chance lengthens the pause between two attempts to become leader.
+const JITTER: f64 = 1.2;
+
+/// Who is elected where, and how quickly.
+#[derive(Clone, Debug)]
+pub struct Election {
+    /// The Lease's namespace.
+    pub namespace: String,
+    /// The Lease's name.
+    pub name: String,
+    /// Who we are: no two candidates share it.
+    pub identity: String,
+    /// How long others leave an unchanged Lease alone.
+    pub lease_duration: Duration,
+    /// How long the leader tries to renew before it gives up.
+    pub renew_deadline: Duration,
+    /// The pause between two attempts.
+    pub retry_period: Duration,
+    /// Whether a leader who stops in good order frees the Lease.
+    pub release: bool,
+}
+
+/// The three times must leave the leader time to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadTimes {
+    #[expect(missing_docs, reason = "the text says it")]
+    #[error("leaseDuration must be greater than renewDeadline")]
+    Deadline,
+    #[expect(missing_docs, reason = "the text says it")]
+    #[error("renewDeadline must be greater than retryPeriod*JitterFactor")]
+    Retry,
+}
+
+/// The Lease could not be renewed: somebody else may lead by now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("leader election lost")]
+pub struct Lost;
+
+/// The record as it was seen last, and when that was, by the own clock.
+struct Observed {
+    lease: Option<Value>,
+    at: Instant,
+}
+
+struct Candidate<'a> {
+    election: &'a Election,
+    leases: Access,
+    observed: Observed,
+    world: World,
+}
+
+impl Election {
+    /// An election with the times that components have.
+    pub fn new(namespace: &str, name: &str, identity: &str) -> Election {
+        Election {
+            namespace: namespace.to_string(),
+            name: name.to_string(),
+            identity: identity.to_string(),
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+            release: false,
+        }
+    }
+
+    /// Whether the times make sense.
+    pub fn check(&self) -> Result<(), BadTimes> {
+        if self.lease_duration <= self.renew_deadline {
+            return Err(BadTimes::Deadline);
+        }
+        if self.renew_deadline <= self.retry_period.mul_f64(JITTER) {
+            return Err(BadTimes::Retry);
+        }
+        Ok(())
+    }
+
+    /// Waits to become leader, then does `work` for as long as it is. The work is dropped where it stands when
+    /// leadership is lost.
+    pub async fn lead<T, F: Future<Output = T>>(
+        &self,
+        client: &Client,
+        recorder: &Recorder,
+        work: impl FnOnce() -> F,
+    ) -> Result<T, Lost> {
+        let leases = client.resource(&Resource::builtin("coordination.k8s.io", "v1", "leases"));
+        let leases = leases.namespace(&self.namespace);
+        let observed = Observed { lease: None, at: Instant::now() };
+        let mut candidate = Candidate { election: self, leases, observed, world: client.world() };
+        candidate.acquire().await;
+        info!(lease = self.name, identity = self.identity, "became leader");
+        candidate.tell(recorder, "became leader");
+        let result = tokio::select! {
+            biased;
+            done = work() => Ok(done),
+            () = candidate.hold() => Err(Lost),
+        };
+        candidate.tell(recorder, "stopped leading");
+        if self.release && result.is_ok() {
+            candidate.release().await;
+        }
+        result
+    }
+}
+
+impl Candidate<'_> {
+    async fn acquire(&mut self) {
+        loop {
+            match self.attempt().await {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(error) => debug!(%error, "the lease cannot be had"),
+            }
+            let pause = self.election.retry_period.mul_f64(1.0 + JITTER * self.world.fraction());
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Returns when the lease is lost.
+    async fn hold(&mut self) {
+        let mut renewed = Instant::now();
+        loop {
+            tokio::time::sleep(self.election.retry_period).await;
+            let left = self.election.renew_deadline.saturating_sub(renewed.elapsed());
+            match tokio::time::timeout(left, self.attempt()).await {
+                Ok(Ok(true)) => renewed = Instant::now(),
+                Ok(Ok(false)) => return warn!(lease = self.election.name, "somebody else leads now"),
+                Ok(Err(error)) => debug!(%error, "the lease cannot be renewed"),
+                Err(_) => {}
+            }
+            if renewed.elapsed() >= self.election.renew_deadline {
+                return warn!(lease = self.election.name, "failed to renew the lease in time");
+            }
+        }
+    }
+
+    /// One attempt to get the lease or to keep it: whether it is ours now.
+    async fn attempt(&mut self) -> Result<bool, Error> {
+        // Who leads has nothing to read: what was written last is what there is, unless somebody has interfered.
+        if let Some(lease) = self.observed.lease.clone().filter(|lease| self.is_ours(lease)) {
+            match self.leases.update(&self.renewed(&lease)).await {
+                Ok(lease) => return Ok(self.observe(lease)),
+                Err(error) if error.is_conflict() || error.is_not_found() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let Some(lease) = self.leases.find(&self.election.name).await? else {
+            let made = self.leases.create(&self.fresh()).await?;
+            return Ok(self.observe(made));
+        };
+        let holder = holder(&lease).to_string();
+        self.notice(lease.clone());
+        let is_free = holder.is_empty() || self.observed.at.elapsed() >= self.election.lease_duration;
+        if holder != self.election.identity && !is_free {
+            return Ok(false);
+        }
+        let written = self.leases.update(&self.renewed(&lease)).await?;
+        Ok(self.observe(written))
+    }
+
+    /// Another state than the one before starts the wait anew.
+    fn notice(&mut self, lease: Value) {
+        let same = self.observed.lease.as_ref().is_some_and(|seen| seen.get("spec") == lease.get("spec"));
+        if !same {
+            self.observed.at = Instant::now();
+        }
+        self.observed.lease = Some(lease);
+    }
+
+    fn observe(&mut self, lease: Value) -> bool {
+        self.notice(lease);
+        true
+    }
+
+    fn is_ours(&self, lease: &Value) -> bool {
+        holder(lease) == self.election.identity
+    }
+
+    fn fresh(&self) -> Value {
+        let mut lease = Value::object();
+        let members = lease.as_object_mut().expect("made as one");
+        members.insert("apiVersion", "coordination.k8s.io/v1");
+        members.insert("kind", "Lease");
+        let mut meta = lease.meta_mut();
+        meta.set_name(&self.election.name);
+        meta.set_namespace(&self.election.namespace);
+        self.renewed(&lease)
+    }
+
+    fn renewed(&self, lease: &Value) -> Value {
+        let now = MicroTime(self.world.now()).text();
+        let taken_over = lease.get("spec").is_some() && !self.is_ours(lease);
+        let mut lease = lease.clone();
+        let spec = spec_of(&mut lease);
+        if spec.str("holderIdentity") != Some(&self.election.identity) {
+            spec.insert("acquireTime", now.clone());
+            let transitions = spec.int("leaseTransitions") + i64::from(taken_over);
+            spec.insert("leaseTransitions", transitions);
+        }
+        spec.insert("holderIdentity", self.election.identity.as_str());
+        spec.insert("leaseDurationSeconds", seconds(self.election.lease_duration));
+        spec.insert("renewTime", now);
+        lease
+    }
+
+    /// The next candidate need not wait.
+    async fn release(&mut self) {
+        let Some(mut lease) = self.observed.lease.clone().filter(|lease| self.is_ours(lease)) else { return };
+        let spec = spec_of(&mut lease);
+        spec.insert("holderIdentity", "");
+        spec.insert("leaseDurationSeconds", 1);
+        if let Err(error) = self.leases.update(&lease).await {
+            debug!(%error, "the lease is not released");
+        }
+    }
+
+    fn tell(&self, recorder: &Recorder, what: &str) {
+        if let Some(lease) = &self.observed.lease {
+            let about = ObjectReference { uid: Default::default(), ..ObjectReference::of(lease) };
+            recorder.normal(&about, "LeaderElection", format!("{} {what}", self.election.identity));
+        }
+    }
+}
+
+fn holder(lease: &Value) -> &str {
+    lease.at(&["spec", "holderIdentity"]).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn spec_of(lease: &mut Value) -> &mut Map {
+    if lease.as_object().is_none() {
+        *lease = Value::object();
+    }
+    lease.as_object_mut().expect("made one just above").object_mut("spec")
+}
+
+fn seconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,141 @@
+//! What a queue holds: keys in order, those to be done, those being done, and those for later.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use tokio::time::Instant;
+
+use super::QueueKey;
+use super::metrics::QueueMetrics;
+
+pub(super) struct State<K> {
+    order: VecDeque<K>,
+    /// To be done, in the order or after what is being done.
+    dirty: BTreeSet<K>,
+    processing: BTreeMap<K, Instant>,
+    added: BTreeMap<K, Instant>,
+    /// By moment; the number keeps those of one moment in the order in which they were added.
+    later: BTreeMap<(Instant, u64), K>,
+    later_at: BTreeMap<K, (Instant, u64)>,
+    counted: u64,
+    shut: bool,
+    pub(super) metrics: QueueMetrics,
+}
+
+impl<K> Default for State<K> {
+    fn default() -> State<K> {
+        State {
+            order: VecDeque::new(),
+            dirty: BTreeSet::new(),
+            processing: BTreeMap::new(),
+            added: BTreeMap::new(),
+            later: BTreeMap::new(),
+            later_at: BTreeMap::new(),
+            counted: 0,
+            shut: false,
+            metrics: QueueMetrics::default(),
+        }
+    }
+}
+
+impl<K: QueueKey> State<K> {
+    /// Whether somebody can take it now who could not before.
+    pub(super) fn add(&mut self, key: K, now: Instant) -> bool {
+        if self.shut || !self.dirty.insert(key.clone()) {
+            return false;
+        }
+        self.metrics.adds += 1;
+        self.added.entry(key.clone()).or_insert(now);
+        if self.processing.contains_key(&key) {
+            return false;
+        }
+        self.order.push_back(key);
+        true
+    }
+
+    /// Whether the next moment to look is earlier than before.
+    pub(super) fn add_at(&mut self, key: K, at: Instant) -> bool {
+        if self.shut {
+            return false;
+        }
+        if let Some(known) = self.later_at.get(&key) {
+            if known.0 <= at {
+                return false;
+            }
+            self.later.remove(known);
+        }
+        self.counted += 1;
+        let place = (at, self.counted);
+        self.later.insert(place, key.clone());
+        self.later_at.insert(key, place);
+        self.next_at() == Some(at)
+    }
+
+    /// Moves what is due into the order.
+    fn ripen(&mut self, now: Instant) {
+        while let Some(entry) = self.later.first_entry().filter(|entry| entry.key().0 <= now) {
+            let key = entry.remove();
+            self.later_at.remove(&key);
+            self.add(key, now);
+        }
+    }
+
+    pub(super) fn take(&mut self, now: Instant) -> Option<K> {
+        self.ripen(now);
+        let key = self.order.pop_front()?;
+        self.dirty.remove(&key);
+        if let Some(added) = self.added.remove(&key) {
+            self.metrics.waited.observe(now.duration_since(added));
+        }
+        self.processing.insert(key.clone(), now);
+        Some(key)
+    }
+
+    /// Whether somebody can take it again.
+    pub(super) fn done(&mut self, key: &K, now: Instant) -> bool {
+        if let Some(begun) = self.processing.remove(key) {
+            self.metrics.worked.observe(now.duration_since(begun));
+        }
+        let again = self.dirty.contains(key);
+        if again {
+            self.order.push_back(key.clone());
+        }
+        again
+    }
+
+    pub(super) fn has_more(&self) -> bool {
+        !self.order.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        self.later.first_key_value().map(|(place, _)| place.0)
+    }
+
+    pub(super) fn shut(&mut self) {
+        self.shut = true;
+        self.later.clear();
+        self.later_at.clear();
+    }
+
+    /// Whether nothing will be handed out any more.
+    pub(super) fn is_shut(&self) -> bool {
+        self.shut && self.dirty.is_empty()
+    }
+
+    pub(super) fn is_drained(&self) -> bool {
+        self.shut && self.dirty.is_empty() && self.processing.is_empty()
+    }
+
+    pub(super) fn measured(&self, now: Instant) -> QueueMetrics {
+        let running = self.processing.values().map(|begun| now.duration_since(*begun));
+        QueueMetrics {
+            depth: self.order.len(),
+            unfinished: running.clone().sum(),
+            longest: running.max().unwrap_or_default(),
+            ..self.metrics.clone()
+        }
+    }
+}

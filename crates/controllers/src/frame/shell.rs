@@ -1,0 +1,100 @@
+//! The shell: workers that take keys from the queue, and go observe, plan, act.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coracle_client::{Journal, Stage, WorkQueue, World};
+use tokio::task::JoinSet;
+use tracing::{debug, error, info};
+
+use super::{Context, Controller, Feeds, Observation, Requeue};
+
+/// A worker that has died is replaced after this long.
+const REPLACED_AFTER: Duration = Duration::from_secs(1);
+
+/// A controller, its queue and its workers.
+pub struct Shell<C: Controller> {
+    controller: Arc<C>,
+    queue: WorkQueue<C::Key>,
+    journal: Journal,
+    world: World,
+}
+
+impl<C: Controller> Clone for Shell<C> {
+    fn clone(&self) -> Shell<C> {
+        Shell {
+            controller: self.controller.clone(),
+            queue: self.queue.clone(),
+            journal: self.journal.clone(),
+            world: self.world,
+        }
+    }
+}
+
+impl<C: Controller> Shell<C> {
+    /// A shell around a controller whose feeds fill `queue`.
+    pub fn new(controller: C, queue: WorkQueue<C::Key>, context: &Context) -> Shell<C> {
+        let journal = context.journal.clone();
+        Shell { controller: Arc::new(controller), queue, journal, world: context.world }
+    }
+
+    /// Works, once everything has been heard, with so many workers. Never returns.
+    pub async fn run(self, feeds: Feeds, workers: usize) {
+        feeds.caught_up().await;
+        info!(controller = C::NAME, workers, "begins");
+        let mut set = JoinSet::new();
+        for _ in 0..workers {
+            set.spawn(self.clone().work());
+        }
+        while let Some(ended) = set.join_next().await {
+            let Err(panicked) = ended else { return };
+            error!(controller = C::NAME, %panicked, "a worker died");
+            tokio::time::sleep(REPLACED_AFTER).await;
+            set.spawn(self.clone().work());
+        }
+    }
+
+    /// Returns when the queue is shut and empty.
+    async fn work(self) {
+        while let Some(job) = self.queue.take().await {
+            self.step(&job).await;
+        }
+    }
+
+    /// Looks at one key.
+    pub async fn step(&self, key: &C::Key) {
+        let (uid, observed) = match self.controller.observe(key) {
+            Observation::Gone => return self.queue.forget(key),
+            Observation::Behind => return self.queue.add_rate_limited(key.clone()),
+            Observation::Seen { uid, observed } => (uid, observed),
+        };
+        let plan = C::plan(&observed, self.world.now());
+        let acted = self.controller.act(key, observed, plan).await;
+        let outcome = acted.as_ref().err().map(chain).unwrap_or_default();
+        match acted {
+            Ok(requeue) => {
+                self.queue.forget(key);
+                if let Requeue::After(delay) = requeue {
+                    self.queue.add_after(key.clone(), delay);
+                }
+            }
+            Err(_) => {
+                debug!(controller = C::NAME, %key, outcome, "is tried again");
+                self.queue.add_rate_limited(key.clone());
+            }
+        }
+        let when = self.world.now();
+        self.journal.note(&uid, Stage { when, who: C::NAME, what: "reconcile", outcome });
+    }
+}
+
+/// An error with all that led to it.
+fn chain<E: std::error::Error>(error: &E) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,14 @@
+//! Every control loop of a cluster.
+//!
+//! A controller is a folder: `plan.rs` decides, purely, what one object needs now; `mod.rs` sees what there is, and does
+//! what was decided. The [`frame`] is the same for all: informers tell of changes, handlers turn them into keys, a queue
+//! hands keys to workers, and each worker goes *observe, plan, act*. [`views`] are what controllers hold of the objects
+//! that several of them look at. The [`manager`] begins those that were asked for.
+
+pub mod frame;
+pub mod manager;
+pub mod replicaset;
+pub mod views;
+
+pub use frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+pub use manager::{Manager, Selected};

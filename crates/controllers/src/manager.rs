@@ -1,0 +1,115 @@
+//! The controller manager: which controllers run, and their beginning.
+
+use std::collections::BTreeSet;
+
+use tokio::task::JoinSet;
+use tracing::info;
+
+use crate::frame::Context;
+use crate::replicaset;
+
+/// A controller that there is.
+struct Known {
+    name: &'static str,
+    /// What it was called before names ended in `-controller`.
+    alias: &'static str,
+}
+
+const KNOWN: &[Known] = &[Known { name: "replicaset-controller", alias: "replicaset" }];
+
+/// The controllers that are to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selected(BTreeSet<&'static str>);
+
+/// A name that no controller has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not in the list of known controllers")]
+pub struct UnknownController(String);
+
+impl Selected {
+    /// All that run unless something else is said.
+    pub fn by_default() -> Selected {
+        Selected(KNOWN.iter().map(|known| known.name).collect())
+    }
+
+    /// What `--controllers` says: names, `-name` for those that are not to run, and `*` for all that run by default. The
+    /// first mention of a name counts.
+    pub fn parse(list: &[String]) -> Result<Selected, UnknownController> {
+        let mut decided: Vec<(&'static str, bool)> = Vec::new();
+        let mut all = false;
+        for entry in list.iter().flat_map(|entry| entry.split(',')).map(str::trim) {
+            let (name, runs) = match entry.strip_prefix('-') {
+                Some(name) => (name, false),
+                None => (entry, true),
+            };
+            if name == "*" {
+                all |= runs;
+                continue;
+            }
+            let known = KNOWN.iter().find(|known| known.name == name || known.alias == name);
+            let known = known.ok_or_else(|| UnknownController(name.to_string()))?;
+            if !decided.iter().any(|(name, _)| *name == known.name) {
+                decided.push((known.name, runs));
+            }
+        }
+        let runs = |known: &Known| {
+            decided.iter().find(|(name, _)| *name == known.name).map_or(all, |(_, runs)| *runs)
+        };
+        Ok(Selected(KNOWN.iter().filter(|known| runs(known)).map(|known| known.name).collect()))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.contains(name)
+    }
+}
+
+/// What the controllers of one process are to be.
+#[derive(Clone, Debug)]
+pub struct Manager {
+    /// Which of them run.
+    pub selected: Selected,
+    /// Workers of the ReplicaSet controller.
+    pub concurrent_replicaset_syncs: usize,
+}
+
+impl Default for Manager {
+    fn default() -> Manager {
+        Manager { selected: Selected::by_default(), concurrent_replicaset_syncs: 5 }
+    }
+}
+
+impl Manager {
+    /// Runs them. Never returns.
+    pub async fn run(&self, context: &Context) {
+        let mut running = JoinSet::new();
+        if self.selected.has("replicaset-controller") {
+            let (context, workers) = (context.clone(), self.concurrent_replicaset_syncs);
+            running.spawn(async move { replicaset::run(&context, workers).await });
+        }
+        info!(controllers = running.len(), "controllers begin");
+        while running.join_next().await.is_some() {}
+        std::future::pending().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_mention_of_a_controller_counts() {
+        let check = |list: &str, expected: bool| {
+            let selected = Selected::parse(&[list.to_string()]).unwrap();
+            assert_eq!(selected.has("replicaset-controller"), expected, "{list}");
+        };
+        check("*", true);
+        check("*,-replicaset-controller", false);
+        check("replicaset,-replicaset-controller", true);
+        check("-replicaset,*", false);
+        check("replicaset-controller", true);
+        assert_eq!(
+            Selected::parse(&["nonsense".to_string()]).unwrap_err().to_string(),
+            "\"nonsense\" is not in the list of known controllers"
+        );
+    }
+}

@@ -1,0 +1,70 @@
+//! A ReplicaSet: the whole object, and what is asked of it all the time.
+
+use coracle_api::selector::LabelSelector;
+use coracle_api::typed::TypedError;
+use coracle_api::{Map, Text, Value};
+use coracle_client::ownership::Controller;
+use coracle_client::{Cached, Projection};
+
+use super::orphans_of;
+
+/// A ReplicaSet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReplicaSet {
+    /// The object, without its fields' owners.
+    pub object: Value,
+    /// Which pods are its own; absent: it does not say, or not in a way that makes sense.
+    pub selector: Option<LabelSelector>,
+    /// What controls it.
+    pub controller: Option<Controller>,
+}
+
+impl ReplicaSet {
+    /// How many pods there should be.
+    pub fn replicas(&self) -> usize {
+        let replicas = self.object.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or(1);
+        usize::try_from(replicas).unwrap_or_default()
+    }
+
+    /// How long a pod must be ready before it counts as available.
+    pub fn min_ready_seconds(&self) -> i64 {
+        self.object.at(&["spec", "minReadySeconds"]).and_then(Value::as_int).unwrap_or_default()
+    }
+
+    /// What its pods are made of.
+    pub fn template(&self) -> Option<&Value> {
+        self.object.at(&["spec", "template"])
+    }
+
+    /// The labels that its pods are made with.
+    pub fn template_labels(&self) -> Option<&Map> {
+        self.template()?.meta().labels()
+    }
+
+    /// Whether it is going.
+    pub fn is_being_deleted(&self) -> bool {
+        self.object.meta().is_being_deleted()
+    }
+
+    /// Whether a pod with these labels is its own, as far as labels go.
+    pub fn selects(&self, labels: &Map) -> bool {
+        self.selector.as_ref().is_some_and(|selector| selector.matches(labels))
+    }
+
+    /// Where it is found in [`BY_CONTROLLER`](super::BY_CONTROLLER).
+    pub fn by_controller(set: &Cached<ReplicaSet>) -> Vec<Text> {
+        vec![match &set.controller {
+            Some(controller) => controller.uid.clone(),
+            None => Text::from(orphans_of(&set.key.namespace)),
+        }]
+    }
+}
+
+impl Projection for ReplicaSet {
+    fn project(object: Value) -> Result<ReplicaSet, TypedError> {
+        let selector = LabelSelector::from_value(object.at(&["spec", "selector"]));
+        let selector = selector.ok().filter(|selector| *selector != LabelSelector::Nothing);
+        let controller = Controller::of(object.meta());
+        Ok(ReplicaSet { selector, controller, object })
+    }
+}

@@ -1,0 +1,44 @@
+//! Controllers in a cluster of the test's process, under the identities that they have upstream.
+
+use coracle_api::Value;
+use coracle_client::{Access, Client, ListOptions, Resource, Tasks};
+use coracle_controllers::{Context, Manager};
+use coracle_testkit::Cluster;
+
+/// A cluster with controllers; they end when it is dropped.
+pub(crate) struct Controlled {
+    pub(crate) cluster: Cluster,
+    pub(crate) client: Client,
+    pub(crate) context: Context,
+}
+
+impl Controlled {
+    pub(crate) async fn start() -> Controlled {
+        let cluster = Cluster::start().await;
+        let manager = cluster.client_as("system:kube-controller-manager", &[]);
+        let accounts = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
+        let own = cluster.client_as("system:serviceaccount:kube-system:replicaset-controller", &accounts);
+        let context = Context::new(&manager, move |_| own.clone(), Tasks::new());
+        let running = context.clone();
+        context.tasks.spawn(async move { Manager::default().run(&running).await });
+        Controlled { client: cluster.client(), cluster, context }
+    }
+
+    pub(crate) fn of(&self, group: &str, plural: &str) -> Access {
+        self.client.resource(&Resource::builtin(group, "v1", plural)).namespace("default")
+    }
+
+    pub(crate) async fn list(&self, plural: &str) -> Vec<Value> {
+        self.of("", plural).list_all(&ListOptions::default()).await.unwrap().items
+    }
+
+    pub(crate) async fn stop(self) {
+        self.context.tasks.stop().await;
+        self.cluster.stop().await;
+    }
+}
+
+/// A number below an object.
+pub(crate) fn number(object: &Value, path: &[&str]) -> i64 {
+    object.at(path).and_then(Value::as_int).unwrap_or_default()
+}
