@@ -5,6 +5,7 @@
 
 mod certificates;
 mod decode;
+mod dns;
 mod flags;
 mod host;
 mod kube_apiserver;
@@ -30,6 +31,8 @@ struct CommandLine {
 enum Command {
     /// Show a Kubernetes object in another form
     Decode(decode::Decode),
+    /// Answer the names of a cluster
+    Dns(dns::Dns),
     /// Run the API server alone, with upstream's flags
     #[command(disable_help_flag = true)]
     KubeApiserver(kube_apiserver::KubeApiserver),
@@ -42,6 +45,7 @@ enum Command {
 fn main() -> ExitCode {
     match CommandLine::parse().command {
         Command::Decode(command) => exit_code(decode::run(&command)),
+        Command::Dns(command) => exit_code(dns::run(command)),
         Command::KubeApiserver(command) => exit_code(kube_apiserver::run(&command)),
         Command::Server(command) => exit_code(server::run(&command)),
         Command::Store(command) => exit_code(store::run(&command)),

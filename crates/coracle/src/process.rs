@@ -11,6 +11,9 @@ use coracle_store::embedded::{Config, Embedded, OpenError, SystemClock};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::registry::Registry;
 
 /// Why a process cannot begin its work.
 #[derive(Debug, thiserror::Error)]
@@ -32,8 +35,11 @@ pub(crate) fn log(verbosity: i64) {
         4..6 => LevelFilter::DEBUG,
         6.. => LevelFilter::TRACE,
     };
-    let subscriber =
-        tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(false).with_max_level(level).finish();
+    // It tells of every question at this level.
+    let names = if level == LevelFilter::INFO { LevelFilter::WARN } else { level };
+    let wanted = Targets::new().with_default(level).with_target("hickory_server", names);
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(false);
+    let subscriber = Registry::default().with(lines.with_filter(wanted));
     if tracing::subscriber::set_global_default(subscriber).is_err() {
         tracing::debug!("somebody else in this process has seen to logs");
     }

@@ -7,6 +7,7 @@
 mod bad_input;
 mod clients;
 mod cluster;
+mod dns;
 mod openapi;
 mod server;
 mod shared_etcd;

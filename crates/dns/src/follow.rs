@@ -1,0 +1,158 @@
+//! The API's changes, brought into the zone, and the zone onto the disk.
+//!
+//! What was last known is answered until everything has been told anew; then the new zone takes its place as a whole,
+//! so that what vanished meanwhile is gone, and no name is missing for a moment while the others are still coming.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use coracle_api::Value;
+use coracle_api::typed::TypedError;
+use coracle_client::informer::{Change, Informers, Metadata, Projection, Selection};
+use coracle_client::{ObjectKey, Resource};
+use tokio::time::{Instant, sleep_until};
+
+use crate::Zone;
+use crate::server::Handler;
+use crate::state;
+use crate::zone::facts::{Key, Service, Slice};
+
+/// What DNS reads of an object, if that has any names.
+#[derive(Debug)]
+struct Told<T>(Option<T>);
+
+impl Projection for Told<Service> {
+    fn project(object: Value) -> Result<Told<Service>, TypedError> {
+        Ok(Told(Service::read(&object)))
+    }
+}
+
+impl Projection for Told<Slice> {
+    fn project(object: Value) -> Result<Told<Slice>, TypedError> {
+        Ok(Told(Slice::read(&object)))
+    }
+}
+
+/// Changes are written to the disk together, this long after the first of them.
+const GATHER: Duration = Duration::from_secs(1);
+
+/// Follows the API for ever.
+pub(crate) async fn follow(handler: &Handler, informers: &Informers, file: Option<PathBuf>) {
+    let all = |group, plural| Selection::all(&Resource::builtin(group, "v1", plural));
+    let mut follower = Follower { handler, coming: Some(Coming::default()), file, write_at: None };
+    let mut namespaces = informers.of::<Metadata>(all("", "namespaces")).subscribe();
+    let mut services = informers.of::<Told<Service>>(all("", "services")).subscribe();
+    let mut slices = informers.of::<Told<Slice>>(all("discovery.k8s.io", "endpointslices")).subscribe();
+    loop {
+        let write_at = follower.write_at;
+        tokio::select! {
+            biased;
+            change = namespaces.next() => follower.namespace(change),
+            change = services.next() => follower.service(change),
+            change = slices.next() => follower.slice(change),
+            () = until(write_at) => follower.write().await,
+        }
+    }
+}
+
+/// A zone that is not whole yet.
+#[derive(Default)]
+struct Coming {
+    zone: Zone,
+    /// How many of the three resources have been told wholly.
+    whole: u8,
+}
+
+struct Follower<'a> {
+    handler: &'a Handler,
+    coming: Option<Coming>,
+    file: Option<PathBuf>,
+    write_at: Option<Instant>,
+}
+
+impl Follower<'_> {
+    fn namespace(&mut self, change: Change<Metadata>) {
+        match change {
+            Change::Added { object, .. } => self.change(|zone| zone.add_namespace(&object.key.name)),
+            Change::Deleted { object, .. } => self.change(|zone| zone.remove_namespace(&object.key.name)),
+            Change::Updated { .. } => {}
+            Change::Synced => self.one_is_whole(),
+        }
+    }
+
+    fn service(&mut self, change: Change<Told<Service>>) {
+        match state_of(&change) {
+            Some((_, Some(service))) => self.change(|zone| zone.set_service(service.clone())),
+            Some((object, None)) => self.change(|zone| zone.remove_service(&key(object))),
+            None => self.one_is_whole(),
+        }
+    }
+
+    fn slice(&mut self, change: Change<Told<Slice>>) {
+        match state_of(&change) {
+            Some((_, Some(slice))) => self.change(|zone| zone.set_slice(slice.clone())),
+            Some((object, None)) => self.change(|zone| zone.remove_slice(&key(object))),
+            None => self.one_is_whole(),
+        }
+    }
+
+    fn change(&mut self, how: impl FnOnce(&mut Zone)) {
+        match &mut self.coming {
+            Some(coming) => how(&mut coming.zone),
+            None => {
+                self.handler.change(how);
+                self.changed();
+            }
+        }
+    }
+
+    fn one_is_whole(&mut self) {
+        let Some(coming) = &mut self.coming else { return };
+        coming.whole += 1;
+        if coming.whole == 3
+            && let Some(coming) = self.coming.take()
+        {
+            self.handler.change(|zone| *zone = coming.zone);
+            self.handler.is_known();
+            self.changed();
+        }
+    }
+
+    fn changed(&mut self) {
+        if self.file.is_some() && self.write_at.is_none() {
+            self.write_at = Some(Instant::now() + GATHER);
+        }
+    }
+
+    async fn write(&mut self) {
+        self.write_at = None;
+        let Some(file) = self.file.clone() else { return };
+        let snapshot = self.handler.read(Zone::snapshot);
+        if let Err(error) = state::save(file, snapshot).await {
+            // Names are answered all the same; what is on the disk is older than it could be.
+            tracing::warn!(%error, "the names last known are not on the disk");
+        }
+    }
+}
+
+/// The object that a change is about, and what is to be known of it from now on. `None`: all has been told.
+fn state_of<T>(change: &Change<Told<T>>) -> Option<(&ObjectKey, Option<&T>)> {
+    match change {
+        Change::Added { object, .. } | Change::Updated { new: object, .. } => {
+            Some((&object.key, object.object.0.as_ref()))
+        }
+        Change::Deleted { object, .. } => Some((&object.key, None)),
+        Change::Synced => None,
+    }
+}
+
+fn key(object: &ObjectKey) -> Key {
+    Key { namespace: object.namespace.to_string(), name: object.name.to_string() }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
