@@ -1,8 +1,14 @@
 //! Who comes in, and what they may do: what the chain asks about every request, and the registry about some.
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::{fs, io};
 
 use crate::authn::Authentication;
+use crate::authn::token::{
+    BadTokenFile, BootstrapTokens, Issuer, KeyError, ServiceAccountTokens, SigningKey, StaticTokens,
+    TokenAuthenticator, Tokens, VerifyingKey,
+};
 use crate::authz::{AlwaysAllow, AlwaysDeny, Authorization, Authorizer, Rbac};
 use crate::cache::Caches;
 
@@ -14,16 +20,63 @@ pub enum Mode {
     Rbac,
 }
 
+/// Whose tokens are good.
+#[derive(Clone, Debug, Default)]
+pub struct TokenConfig {
+    pub static_file: Option<PathBuf>,
+    /// Whether bootstrap tokens are.
+    pub bootstrap: bool,
+    /// What the API is called in tokens.
+    pub audiences: Vec<String>,
+    pub service_accounts: Option<ServiceAccountConfig>,
+}
+
+/// How service accounts come by their tokens.
+#[derive(Clone, Debug, Default)]
+pub struct ServiceAccountConfig {
+    /// Whose tokens are good; the first is who issues them.
+    pub issuers: Vec<String>,
+    pub signing_key_file: PathBuf,
+    /// Further keys that verify.
+    pub key_files: Vec<PathBuf>,
+    /// Where others find the keys.
+    pub jwks_uri: String,
+    /// Whether tokens of pods live longer than they say.
+    pub extends: bool,
+    /// No token lives longer, in seconds.
+    pub max_seconds: Option<i64>,
+}
+
+/// Why tokens cannot be judged.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    #[error("{}: {error}", file.display())]
+    Read { file: PathBuf, error: io::Error },
+    #[error("{}: {error}", file.display())]
+    Key { file: PathBuf, error: KeyError },
+    #[error("{}: {error}", file.display())]
+    Static { file: PathBuf, error: BadTokenFile },
+}
+
 pub struct Access {
     pub authentication: Authentication,
     pub authorization: Authorization,
     /// Asked by those who give rights away, whether it decides about requests or not.
     pub rbac: Arc<Rbac>,
+    pub tokens: Arc<Tokens>,
+    /// Makes tokens for service accounts; absent: there are none.
+    pub issuer: Option<Issuer>,
 }
 
 impl Access {
     /// The chain of these modes, over filled caches.
-    pub fn new(authentication: Authentication, modes: &[Mode], caches: &Caches) -> Access {
+    pub fn new(
+        authentication: Authentication,
+        modes: &[Mode],
+        tokens: Arc<Tokens>,
+        issuer: Option<Issuer>,
+        caches: &Caches,
+    ) -> Access {
         let rbac = Arc::new(Rbac::new(caches));
         let authorizer = |mode: &Mode| -> Arc<dyn Authorizer> {
             match mode {
@@ -33,6 +86,59 @@ impl Access {
             }
         };
         let chain = modes.iter().map(authorizer).collect();
-        Access { authentication, authorization: Authorization { chain }, rbac }
+        Access { authentication, authorization: Authorization { chain }, rbac, tokens, issuer }
     }
+}
+
+impl TokenConfig {
+    /// Reads the files: who knows tokens, and who makes them.
+    pub fn open(&self, caches: &Arc<Caches>) -> Result<(Tokens, Option<Issuer>), TokenError> {
+        let audiences = || self.audiences.clone();
+        let mut known_to: Vec<Box<dyn TokenAuthenticator>> = Vec::new();
+        if let Some(file) = &self.static_file {
+            let text = String::from_utf8_lossy(&read(file)?).into_owned();
+            let tokens = StaticTokens::read(&text, audiences());
+            let tokens = tokens.map_err(|error| TokenError::Static { file: file.clone(), error })?;
+            known_to.push(Box::new(tokens));
+        }
+        let issuer = self.service_accounts.as_ref().map(|of| of.issuer(audiences())).transpose()?;
+        if let (Some(issuer), Some(of)) = (&issuer, &self.service_accounts) {
+            let (keys, issuers) = (issuer.keys.clone(), of.issuers.clone());
+            known_to.push(Box::new(ServiceAccountTokens::new(caches.clone(), keys, issuers, audiences())));
+        }
+        if self.bootstrap {
+            known_to.push(Box::new(BootstrapTokens { caches: caches.clone(), audiences: audiences() }));
+        }
+        Ok((Tokens { known_to, audiences: audiences() }, issuer))
+    }
+}
+
+impl ServiceAccountConfig {
+    fn issuer(&self, audiences: Vec<String>) -> Result<Issuer, TokenError> {
+        let file = &self.signing_key_file;
+        let wrong = |file: &PathBuf, error| TokenError::Key { file: file.clone(), error };
+        let pem = read(file)?;
+        let key = SigningKey::read(&pem).map_err(|error| wrong(file, error))?;
+        let mut keys = vec![key.public().clone()];
+        for file in &self.key_files {
+            for key in VerifyingKey::read(&read(file)?).map_err(|error| wrong(file, error))? {
+                if !keys.iter().any(|known| known.id() == key.id()) {
+                    keys.push(key);
+                }
+            }
+        }
+        Ok(Issuer {
+            name: self.issuers.first().cloned().unwrap_or_default(),
+            key,
+            audiences,
+            extends: self.extends,
+            max_seconds: self.max_seconds,
+            jwks_uri: self.jwks_uri.clone(),
+            keys,
+        })
+    }
+}
+
+fn read(file: &PathBuf) -> Result<Vec<u8>, TokenError> {
+    fs::read(file).map_err(|error| TokenError::Read { file: file.clone(), error })
 }

@@ -1,11 +1,13 @@
 //! Paths that are not about a resource: health, metrics, version, discovery, OpenAPI.
 
 use coracle_api::catalog::Catalog;
+use coracle_api::codec::json;
 use coracle_api::{Map, Value};
 use http::request::Parts;
-use http::{Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode, header};
 
 use crate::answer::{self, Answer};
+use crate::authn::token::Issuer;
 use crate::handler::{Server, has_group};
 use crate::openapi::OpenApi;
 use crate::render::Form;
@@ -34,6 +36,10 @@ impl Server {
                 let content_type = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
                 Some(Ok(answer::bytes(StatusCode::OK, content_type, page)))
             }
+            "/.well-known/openid-configuration" => {
+                self.issued(Issuer::configuration, "application/json").map(Ok)
+            }
+            "/openid/v1/jwks" => self.issued(Issuer::key_set, "application/jwk-set+json").map(Ok),
             "/version" => Some(Ok(answer::value(StatusCode::OK, &version(), Form::JSON))),
             _ => discovery::answer(path, &head.headers, &self.address, form),
         };
@@ -45,6 +51,17 @@ impl Server {
             None if is_api_path(path) => Err(ApiError::no_such_resource()),
             None => Ok(answer::text(StatusCode::NOT_FOUND, "404 page not found\n")),
         }
+    }
+}
+
+impl Server {
+    /// A document with which others verify the tokens of service accounts.
+    fn issued(&self, document: impl Fn(&Issuer) -> Option<Value>, media_type: &str) -> Option<Answer> {
+        let document = document(self.registry.access.issuer.as_ref()?)?;
+        let mut answer = answer::bytes(StatusCode::OK, media_type, json::to_vec(&document));
+        let for_an_hour = HeaderValue::from_static("public, max-age=3600");
+        answer.headers_mut().insert(header::CACHE_CONTROL, for_an_hour);
+        Some(answer)
     }
 }
 

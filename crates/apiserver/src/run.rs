@@ -14,11 +14,12 @@ use ipnet::{IpNet, Ipv4Net};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::access::{Access, Mode};
+use crate::access::{Access, Mode, TokenConfig, TokenError};
 use crate::admission::{Admission, Wishes};
+use crate::authn::token::{BearerTokens, Tokens};
 use crate::authn::{
-    Authentication, Authenticator, Authorities, BearerTokens, ClientCertificates, FrontProxy,
-    FrontProxyConfig, ProxyHeaders,
+    Authentication, Authenticator, Authorities, ClientCertificates, FrontProxy, FrontProxyConfig,
+    ProxyHeaders,
 };
 use crate::bootstrap::{self, Advertised};
 use crate::cache::{Caches, FeedError};
@@ -53,6 +54,7 @@ pub struct Config {
     pub client_authorities: Option<PathBuf>,
     /// Who may say in headers whom a request is for.
     pub front_proxy: Option<FrontProxyConfig>,
+    pub tokens: TokenConfig,
     /// Who decides what may be done, in their order.
     pub authorization: Vec<Mode>,
     /// Whether requests without credentials are let in, as `system:anonymous`.
@@ -86,6 +88,7 @@ impl Config {
             http2_streams: 100,
             client_authorities: None,
             front_proxy: None,
+            tokens: TokenConfig::default(),
             authorization: vec![Mode::Rbac],
             anonymous: false,
             shared_store: false,
@@ -118,6 +121,8 @@ pub struct Doors {
 pub enum RunError {
     #[error("an authority of clients or proxies cannot be used")]
     Authorities(#[from] FileError),
+    #[error("tokens cannot be judged: {0}")]
+    Tokens(#[from] TokenError),
     #[error(transparent)]
     Tls(#[from] TlsError),
     #[error("the caches cannot be filled")]
@@ -143,11 +148,14 @@ pub async fn run(
     let caches = Arc::new(Caches::new());
     let from = part(caches.fill(&*store)).await?;
     let trusted = Trusted::read(config)?;
+    let (tokens, issuer) = config.tokens.open(&caches)?;
+    let tokens = Arc::new(tokens);
+    let authentication = authentication(config, &trusted, tokens.clone());
     let registry = Arc::new(Registry {
         store: store.clone(),
         caches: caches.clone(),
         admission: Admission::new(&config.admission),
-        access: Access::new(authentication(config, &trusted), &config.authorization, &caches),
+        access: Access::new(authentication, &config.authorization, tokens, issuer, &caches),
         node_ports: NodePorts::default(),
         shared_store: config.shared_store,
         allow_privileged: config.allow_privileged,
@@ -333,7 +341,7 @@ fn authorities(file: &Path) -> Result<Arc<FromFiles<Authorities>>, FileError> {
     Ok(Arc::new(read?))
 }
 
-fn authentication(config: &Config, trusted: &Trusted) -> Authentication {
+fn authentication(config: &Config, trusted: &Trusted, tokens: Arc<Tokens>) -> Authentication {
     let mut chain: Vec<Box<dyn Authenticator>> = Vec::new();
     let mut proxy_headers = ProxyHeaders::standard();
     if let (Some(proxy), Some(authorities)) = (&config.front_proxy, &trusted.proxies) {
@@ -348,6 +356,6 @@ fn authentication(config: &Config, trusted: &Trusted) -> Authentication {
     if let Some(authorities) = &trusted.clients {
         chain.push(Box::new(ClientCertificates { authorities: authorities.clone() }));
     }
-    chain.push(Box::new(BearerTokens));
+    chain.push(Box::new(BearerTokens { tokens }));
     Authentication { chain, anonymous: config.anonymous, proxy_headers }
 }

@@ -89,6 +89,15 @@ impl Certificates {
         self.signed("admin", &params, authority)
     }
 
+    /// The key that signs the tokens of service accounts, made on the first start.
+    pub(crate) fn service_account_key(&self) -> Result<PathBuf, CertificateError> {
+        let file = self.folder.join("service-account.key");
+        if !file.exists() {
+            write_private(&file, &KeyPair::generate()?.serialize_pem())?;
+        }
+        Ok(file)
+    }
+
     fn signed(
         &self,
         name: &str,

@@ -4,9 +4,9 @@
 //! wrong. The first who knows somebody is believed; a wrong credential beside a good one does no harm, alone it is a
 //! 401. Whoever presents nothing is `system:anonymous`, where that is allowed.
 
-mod bearer;
 mod certificate;
 mod request_header;
+pub mod token;
 mod user;
 
 use std::sync::Arc;
@@ -16,7 +16,6 @@ use coracle_api::time::Timestamp;
 use http::{HeaderMap, header};
 use tracing::debug;
 
-pub use bearer::BearerTokens;
 pub use certificate::{Authorities, BadClientCa, ClientCertificates, Peer};
 pub use request_header::{FrontProxy, FrontProxyConfig, ProxyHeaders};
 pub use user::{ANONYMOUS, AUTHENTICATED, Caller, MASTERS, UNAUTHENTICATED, User, service_account_groups};

@@ -88,10 +88,15 @@ pub(super) fn merge_owners(object: &mut Value) -> Option<String> {
 }
 
 impl Registry {
+    /// A UID that nothing has had.
+    pub(super) fn new_uid(&self) -> String {
+        let random = (u128::from((self.random)()) << 64) | u128::from((self.random)());
+        Uid::from_random(random.to_le_bytes()).to_string()
+    }
+
     /// Name, uid, creation time and generation of a new object.
     pub(super) fn fill_new(&self, object: &mut Value, scope: &Scope<'_>) {
-        let random = (u128::from((self.random)()) << 64) | u128::from((self.random)());
-        let uid = Uid::from_random(random.to_le_bytes());
+        let uid = self.new_uid();
         let now: Timestamp = (self.now)();
         let base = object.meta().generate_name().to_string();
         if object.meta().name().is_empty() && !base.is_empty() {

@@ -18,6 +18,8 @@ pub enum Part {
     Binding,
     /// The end of a pod, by an Eviction.
     Eviction,
+    /// A token of a service account.
+    Token,
 }
 
 impl Part {
@@ -32,6 +34,7 @@ impl Part {
             Part::Resize => "resize",
             Part::Binding => "binding",
             Part::Eviction => "eviction",
+            Part::Token => "token",
         }
     }
 

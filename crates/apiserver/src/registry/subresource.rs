@@ -10,8 +10,8 @@ use coracle_api::codec::media_type::PatchType;
 use coracle_api::{Map, Value};
 use http::StatusCode;
 
-use super::core::pod;
-use super::{Body, Registry, Scope, patch, scale};
+use super::core::{self, pod};
+use super::{Body, Registry, Scope, authentication, authorization, patch, scale};
 use crate::ApiError;
 use crate::request::WriteOptions;
 
@@ -53,6 +53,22 @@ impl Call<'_> {
             }
             ("", "pods", "eviction", "create") => pod::eviction::create(self).await,
             (_, _, "scale", "get" | "update" | "patch") => scale::serve(self).await,
+            ("", "serviceaccounts", "token", "create") => core::token_request::create(self).await,
+            (
+                "authorization.k8s.io",
+                "subjectaccessreviews" | "localsubjectaccessreviews" | "selfsubjectaccessreviews",
+                "",
+                "create",
+            ) => authorization::access_review::create(self).await,
+            ("authorization.k8s.io", "selfsubjectrulesreviews", "", "create") => {
+                authorization::rules_review::create(self).await
+            }
+            ("authentication.k8s.io", "selfsubjectreviews", "", "create") => {
+                authentication::self_subject_review::create(self).await
+            }
+            ("authentication.k8s.io", "tokenreviews", "", "create") => {
+                authentication::token_review::create(self).await
+            }
             _ => Err(ApiError::no_such_resource()),
         }
     }

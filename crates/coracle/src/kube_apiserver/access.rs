@@ -1,16 +1,18 @@
 //! Who comes in and what they may do: the flags, and what follows from them.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use coracle_apiserver::access::Mode;
+use coracle_apiserver::access::{Mode, ServiceAccountConfig, TokenConfig};
 use coracle_apiserver::authn::FrontProxyConfig;
 use coracle_apiserver::serve;
 
 use super::flags::{value, yes_or_no};
 use super::options::Options;
 use crate::flags::Flag;
-use crate::flags::values::{file, list, switch};
+use crate::flags::values::{duration, file, list, switch, text};
 
 /// The flags as they were given.
 pub(super) struct AccessOptions {
@@ -19,6 +21,15 @@ pub(super) struct AccessOptions {
     authorization_mode: Vec<String>,
     requestheader_client_ca_file: Option<PathBuf>,
     requestheader: FrontProxyConfig,
+    token_auth_file: Option<PathBuf>,
+    enable_bootstrap_token_auth: bool,
+    api_audiences: Vec<String>,
+    service_account_issuer: Vec<String>,
+    service_account_key_file: Vec<String>,
+    service_account_signing_key_file: Option<PathBuf>,
+    service_account_jwks_uri: String,
+    service_account_max_token_expiration: Duration,
+    service_account_extend_token_expiration: bool,
 }
 
 impl Default for AccessOptions {
@@ -29,6 +40,15 @@ impl Default for AccessOptions {
             authorization_mode: Vec::new(),
             requestheader_client_ca_file: None,
             requestheader: FrontProxyConfig::default(),
+            token_auth_file: None,
+            enable_bootstrap_token_auth: false,
+            api_audiences: Vec::new(),
+            service_account_issuer: Vec::new(),
+            service_account_key_file: Vec::new(),
+            service_account_signing_key_file: None,
+            service_account_jwks_uri: String::new(),
+            service_account_max_token_expiration: Duration::ZERO,
+            service_account_extend_token_expiration: true,
         }
     }
 }
@@ -100,6 +120,77 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         |options, given| list(&mut options.access.requestheader.extra_prefixes, given),
     ),
     value(
+        "authentication",
+        "token-auth-file",
+        "FILE",
+        "",
+        "Tokens and whose they are, a line each: TOKEN,USER,UID,\"GROUP,GROUP\"",
+        |options, given| file(&mut options.access.token_auth_file, given),
+    ),
+    yes_or_no(
+        "authentication",
+        "enable-bootstrap-token-auth",
+        "false",
+        "Let machines in that hold a bootstrap token (secrets of kube-system of that type)",
+        |options, given| switch(&mut options.access.enable_bootstrap_token_auth, given),
+    ),
+    value(
+        "authentication",
+        "api-audiences",
+        "NAMES",
+        "",
+        "What this API is called in tokens; without it what --service-account-issuer says",
+        |options, given| list(&mut options.access.api_audiences, given),
+    ),
+    value(
+        "authentication",
+        "service-account-issuer",
+        "ISSUERS",
+        "",
+        "Whose tokens of service accounts are good; the first one issues them. Where it is an https address others find \
+         there how to verify them",
+        |options, given| list(&mut options.access.service_account_issuer, given),
+    ),
+    value(
+        "authentication",
+        "service-account-key-file",
+        "FILES",
+        "",
+        "Keys, private or public, that verify tokens of service accounts, besides --service-account-signing-key-file",
+        |options, given| list(&mut options.access.service_account_key_file, given),
+    ),
+    value(
+        "authentication",
+        "service-account-signing-key-file",
+        "FILE",
+        "",
+        "The private key that signs tokens of service accounts: RSA, or EC on P-256 or P-384",
+        |options, given| file(&mut options.access.service_account_signing_key_file, given),
+    ),
+    value(
+        "authentication",
+        "service-account-jwks-uri",
+        "ADDRESS",
+        "",
+        "Where others are told to find the keys that verify; without it this server's own address",
+        |options, given| text(&mut options.access.service_account_jwks_uri, given),
+    ),
+    value(
+        "authentication",
+        "service-account-max-token-expiration",
+        "DURATION",
+        "0s",
+        "No token of a service account lives longer; 0s: as long as its request says",
+        |options, given| duration(&mut options.access.service_account_max_token_expiration, given),
+    ),
+    yes_or_no(
+        "authentication",
+        "service-account-extend-token-expiration",
+        "true",
+        "Let tokens of pods live for a year though they say an hour, for programs that read theirs once",
+        |options, given| switch(&mut options.access.service_account_extend_token_expiration, given),
+    ),
+    value(
         "authorization",
         "authorization-mode",
         "MODES",
@@ -114,16 +205,71 @@ pub(super) struct Settings {
     pub(super) anonymous: bool,
     pub(super) authorization: Vec<Mode>,
     pub(super) front_proxy: Option<FrontProxyConfig>,
+    pub(super) tokens: TokenConfig,
 }
 
-pub(super) fn complete(options: &AccessOptions, mistakes: &mut Vec<String>) -> Settings {
+/// `address` is where others find this server.
+pub(super) fn complete(options: &AccessOptions, address: SocketAddr, mistakes: &mut Vec<String>) -> Settings {
     let authorization = modes(&options.authorization_mode, mistakes);
     Settings {
         // Where everything is allowed nobody is let in without saying who: upstream's rule.
         anonymous: options.anonymous_auth && !authorization.contains(&Mode::AlwaysAllow),
         authorization,
         front_proxy: front_proxy(options, mistakes),
+        tokens: tokens(options, address, mistakes),
     }
+}
+
+fn tokens(options: &AccessOptions, address: SocketAddr, mistakes: &mut Vec<String>) -> TokenConfig {
+    let issuers = &options.service_account_issuer;
+    let audiences = if options.api_audiences.is_empty() { issuers } else { &options.api_audiences };
+    TokenConfig {
+        static_file: options.token_auth_file.clone(),
+        bootstrap: options.enable_bootstrap_token_auth,
+        audiences: audiences.clone(),
+        service_accounts: service_accounts(options, address, mistakes),
+    }
+}
+
+fn service_accounts(
+    options: &AccessOptions,
+    address: SocketAddr,
+    mistakes: &mut Vec<String>,
+) -> Option<ServiceAccountConfig> {
+    let (issuers, key) = (&options.service_account_issuer, &options.service_account_signing_key_file);
+    if issuers.is_empty() && key.is_none() {
+        return None;
+    }
+    if issuers.is_empty() {
+        mistakes.push("--service-account-issuer is a required flag where tokens are signed".to_string());
+    }
+    for issuer in issuers.iter().filter(|issuer| issuer.contains(':') && !issuer.contains("://")) {
+        mistakes.push(format!("service-account-issuer {issuer:?} contained a ':' but was not a valid URL"));
+    }
+    let Some(signing_key_file) = key.clone() else {
+        mistakes.push(
+            "--service-account-signing-key-file and --service-account-issuer are required flags".to_string(),
+        );
+        return None;
+    };
+    let most = i64::try_from(options.service_account_max_token_expiration.as_secs()).unwrap_or(i64::MAX);
+    if most > 0 && !(3600..=1 << 32).contains(&most) {
+        mistakes.push(
+            "the service-account-max-token-expiration must be between 1 hour and 2^32 seconds".to_string(),
+        );
+    }
+    let jwks_uri = match options.service_account_jwks_uri.as_str() {
+        "" => format!("https://{address}/openid/v1/jwks"),
+        given => given.to_string(),
+    };
+    Some(ServiceAccountConfig {
+        issuers: issuers.clone(),
+        signing_key_file,
+        key_files: options.service_account_key_file.iter().map(PathBuf::from).collect(),
+        jwks_uri,
+        extends: options.service_account_extend_token_expiration,
+        max_seconds: (most > 0).then_some(most),
+    })
 }
 
 fn modes(given: &[String], mistakes: &mut Vec<String>) -> Vec<Mode> {

@@ -55,7 +55,7 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
     let streams = http2_streams(options, &mut mistakes);
     let node_port = node_port(options, &mut mistakes);
     let own_certificate = own_certificate(options, bind, advertise, &service_cidrs, &mut mistakes);
-    let access = access::complete(&options.access, &mut mistakes);
+    let access = access::complete(&options.access, SocketAddr::new(advertise, port), &mut mistakes);
     let admission = Wishes {
         enable: options.enable_admission_plugins.clone(),
         disable: options.disable_admission_plugins.clone(),
@@ -87,6 +87,7 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
             http2_streams: streams,
             client_authorities: options.access.client_ca_file.clone(),
             front_proxy: access.front_proxy,
+            tokens: access.tokens,
             authorization: access.authorization,
             anonymous: access.anonymous,
             shared_store: storage.is_shared(),

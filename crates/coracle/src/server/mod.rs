@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use clap::Args;
-use coracle_apiserver::access::Mode;
+use coracle_apiserver::access::{Mode, ServiceAccountConfig, TokenConfig};
 use coracle_apiserver::admission::Wishes;
 use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::storage::Media;
@@ -153,6 +153,7 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
         http2_streams: 100,
         client_authorities: Some(pki.files("ca").certificate),
         front_proxy: None,
+        tokens: tokens(pki.service_account_key()?, SocketAddr::new(reachable, address.port())),
         authorization: vec![Mode::Rbac],
         anonymous: true,
         shared_store: storage.is_shared(),
@@ -180,6 +181,24 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     }
     opened.close();
     Ok(result??)
+}
+
+/// Service accounts get their tokens from this server; `address` is where others find it.
+fn tokens(signing_key_file: PathBuf, address: SocketAddr) -> TokenConfig {
+    let issuer = "https://kubernetes.default.svc.cluster.local".to_string();
+    TokenConfig {
+        static_file: None,
+        bootstrap: true,
+        audiences: vec![issuer.clone()],
+        service_accounts: Some(ServiceAccountConfig {
+            issuers: vec![issuer],
+            signing_key_file,
+            key_files: Vec::new(),
+            jwks_uri: format!("https://{address}/openid/v1/jwks"),
+            extends: true,
+            max_seconds: None,
+        }),
+    }
 }
 
 /// What it says when it is ready.

@@ -89,6 +89,10 @@ fn first_line(stdout: ChildStdout) -> String {
     line.recv_timeout(READY_WITHIN).unwrap_or_default()
 }
 
+/// An RSA key, as the recordings were made with.
+const SIGNING_KEY: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../apiserver/src/authn/token/testdata/rsa.pem");
+
 /// The options of `tests/golden/README.md`, as far as there is something behind them.
 fn spawn(folder: &Path, port: u16) -> Child {
     let file = |name: &str| folder.join(name).display().to_string();
@@ -96,6 +100,8 @@ fn spawn(folder: &Path, port: u16) -> Child {
         .arg("kube-apiserver")
         .args(["--bind-address=127.0.0.1", &format!("--secure-port={port}")])
         .args(["--authorization-mode=RBAC", "--service-cluster-ip-range=10.0.0.0/16", "--allow-privileged"])
+        .args(["--service-account-issuer=https://kubernetes.default.svc", "--enable-bootstrap-token-auth"])
+        .arg(format!("--service-account-signing-key-file={SIGNING_KEY}"))
         .arg(format!("--data-dir={}", file("data")))
         .arg(format!("--client-ca-file={}", file("ca.crt")))
         .arg(format!("--tls-cert-file={}", file("server.crt")))

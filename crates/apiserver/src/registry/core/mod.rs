@@ -13,3 +13,4 @@ pub(super) mod resource_quota;
 pub(super) mod secret;
 pub(super) mod service;
 pub(super) mod service_account;
+pub(super) mod token_request;
