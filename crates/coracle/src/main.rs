@@ -4,6 +4,7 @@
 //! the process ends.
 
 mod certificates;
+mod ctr;
 mod decode;
 mod dns;
 mod flags;
@@ -29,6 +30,8 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Look at the pods and containers of this node
+    Ctr(ctr::Ctr),
     /// Show a Kubernetes object in another form
     Decode(decode::Decode),
     /// Answer the names of a cluster
@@ -44,6 +47,7 @@ enum Command {
 
 fn main() -> ExitCode {
     match CommandLine::parse().command {
+        Command::Ctr(command) => exit_code(ctr::run(command)),
         Command::Decode(command) => exit_code(decode::run(&command)),
         Command::Dns(command) => exit_code(dns::run(command)),
         Command::KubeApiserver(command) => exit_code(kube_apiserver::run(&command)),

@@ -1,0 +1,270 @@
+//! One group: a path that is a folder in every hierarchy.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::devices::{self, DeviceRule};
+use crate::hierarchies::Hierarchies;
+use crate::limits::Limits;
+use crate::usage::{self, CpuUsage, MemoryUsage, Usage};
+use crate::{Error, sys};
+
+/// How often, and how far apart, we look whether killed processes are gone.
+const LOOKS: u32 = 500;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+
+/// Controllers that a pod or container can use, on version 2.
+const CONTROLLERS: &str = "cpu cpuset memory pids hugetlb io";
+
+/// A group of processes. It need not exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    hierarchies: Hierarchies,
+    path: String,
+}
+
+/// How a process gets into a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// By writing itself into each of these files.
+    Tasks(Vec<PathBuf>),
+    /// By being born in this folder.
+    Folder(PathBuf),
+}
+
+/// Where kills for want of memory are counted: a file with a line `KEY COUNT`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OomFile {
+    pub path: PathBuf,
+    pub key: &'static str,
+}
+
+impl Group {
+    pub(crate) fn new(hierarchies: Hierarchies, path: &str) -> Self {
+        Self { hierarchies, path: path.to_owned() }
+    }
+
+    /// The group below this one.
+    pub fn child(&self, name: &str) -> Self {
+        Self { path: format!("{}/{name}", self.path), ..self.clone() }
+    }
+
+    /// The path from the root of the hierarchies, with a slash before it.
+    pub fn path(&self) -> String {
+        format!("/{}", self.path)
+    }
+
+    pub fn exists(&self) -> bool {
+        self.folders().iter().all(|folder| folder.is_dir())
+    }
+
+    /// Makes the group and all above it.
+    pub fn create(&self) -> Result<(), Error> {
+        for mount in self.hierarchies.mounts() {
+            let mut folder = mount.to_owned();
+            for name in self.path.split('/').filter(|name| !name.is_empty()) {
+                let above = folder.clone();
+                folder.push(name);
+                match fs::create_dir(&folder) {
+                    Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                    other => other.map_err(Error::io("create", &folder))?,
+                }
+                match &self.hierarchies {
+                    Hierarchies::V1 { .. } => inherit_cpuset(&above, &folder)?,
+                    Hierarchies::V2 { .. } => enable_controllers(&above)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the limits that are given. One whose controller the host does not have is passed over.
+    pub fn limit(&self, limits: &Limits) -> Result<(), Error> {
+        match &self.hierarchies {
+            Hierarchies::V2 { root } => {
+                let folder = root.join(&self.path);
+                limits.v2().iter().try_for_each(|(_, file, value)| write_if_there(&folder.join(file), value))
+            }
+            Hierarchies::V1 { .. } => limits.v1().iter().try_for_each(|(controller, file, value)| {
+                self.folder(controller).map_or(Ok(()), |folder| write_if_there(&folder.join(file), value))
+            }),
+        }
+    }
+
+    /// Refuses all devices but those that a rule allows.
+    pub fn allow_devices(&self, rules: &[DeviceRule]) -> Result<(), Error> {
+        match &self.hierarchies {
+            Hierarchies::V1 { .. } => {
+                let Some(folder) = self.folder("devices") else { return Ok(()) };
+                write(&folder.join("devices.deny"), "a")?;
+                rules.iter().try_for_each(|rule| write(&folder.join("devices.allow"), &rule.v1()))
+            }
+            Hierarchies::V2 { root } => {
+                let path = root.join(&self.path);
+                let failed = |source: io::Error| Error::DeviceRules { path: path.clone(), source };
+                let program = sys::load_device_program(&devices::program(rules)).map_err(failed)?;
+                let folder = fs::File::open(&path).map_err(failed)?;
+                sys::attach_device_program(folder.as_fd(), &program).map_err(failed)
+            }
+        }
+    }
+
+    pub fn placement(&self) -> Placement {
+        match &self.hierarchies {
+            Hierarchies::V1 { .. } => {
+                Placement::Tasks(self.folders().into_iter().map(|folder| folder.join("tasks")).collect())
+            }
+            Hierarchies::V2 { root } => Placement::Folder(root.join(&self.path)),
+        }
+    }
+
+    pub fn oom_file(&self) -> Option<OomFile> {
+        let file = match &self.hierarchies {
+            Hierarchies::V1 { .. } => "memory.oom_control",
+            Hierarchies::V2 { .. } => "memory.events",
+        };
+        Some(OomFile { path: self.folder("memory")?.join(file), key: "oom_kill" })
+    }
+
+    /// Processes of this group that were killed for want of memory.
+    pub fn oom_kills(&self) -> u64 {
+        self.oom_file().map_or(0, |file| usage::count(&usage::read(&file.path), file.key))
+    }
+
+    pub fn usage(&self) -> Usage {
+        let pids = self.folder("pids").map_or(0, |folder| usage::number(&folder.join("pids.current")));
+        match &self.hierarchies {
+            Hierarchies::V1 { .. } => Usage {
+                cpu: CpuUsage {
+                    nanoseconds: self
+                        .folder("cpuacct")
+                        .map_or(0, |folder| usage::number(&folder.join("cpuacct.usage"))),
+                },
+                memory: self
+                    .folder("memory")
+                    .map_or(MemoryUsage::default(), |folder| usage::v1_memory(&folder)),
+                pids,
+            },
+            Hierarchies::V2 { root } => {
+                let folder = root.join(&self.path);
+                Usage { cpu: usage::v2_cpu(&folder), memory: usage::v2_memory(&folder), pids }
+            }
+        }
+    }
+
+    /// The processes in this group itself.
+    pub fn processes(&self) -> Vec<i32> {
+        let Some(folder) = self.folders().into_iter().find(|folder| folder.is_dir()) else {
+            return Vec::new();
+        };
+        usage::read(&folder.join("cgroup.procs")).lines().filter_map(|line| line.parse().ok()).collect()
+    }
+
+    /// Kills every process in this group and waits until they are gone. Blocks for up to a second.
+    pub fn kill(&self) -> Result<(), Error> {
+        for _ in 0..LOOKS {
+            let processes = self.processes();
+            if processes.is_empty() {
+                return Ok(());
+            }
+            self.kill_once(&processes);
+            thread::sleep(BETWEEN_LOOKS);
+        }
+        Err(Error::DoesNotEnd(PathBuf::from(self.path())))
+    }
+
+    fn kill_once(&self, processes: &[i32]) {
+        if let Hierarchies::V2 { root } = &self.hierarchies
+            && fs::write(root.join(&self.path).join("cgroup.kill"), "1").is_ok()
+        {
+            return;
+        }
+        for process in processes {
+            if let Some(pid) = Pid::from_raw(*process) {
+                // It may have ended meanwhile; we look again.
+                kill_process(pid, Signal::KILL).unwrap_or_default();
+            }
+        }
+    }
+
+    /// Removes the group and all below it. One that is gone is no error; one with processes is.
+    pub fn remove(&self) -> Result<(), Error> {
+        self.folders().iter().try_for_each(|folder| remove_tree(folder))
+    }
+
+    /// The group's folder where a controller is.
+    fn folder(&self, controller: &str) -> Option<PathBuf> {
+        match &self.hierarchies {
+            Hierarchies::V1 { controllers } => Some(controllers.get(controller)?.join(&self.path)),
+            Hierarchies::V2 { root } => Some(root.join(&self.path)),
+        }
+    }
+
+    /// The group's folder in every hierarchy.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        self.hierarchies.mounts().into_iter().map(|mount| mount.join(&self.path)).collect()
+    }
+}
+
+/// A new group of version 1 has no processors and no memory of its own, and takes nobody in until it has.
+fn inherit_cpuset(above: &Path, folder: &Path) -> Result<(), Error> {
+    for file in ["cpuset.cpus", "cpuset.mems"] {
+        let here = folder.join(file);
+        if here.exists() && usage::read(&here).trim().is_empty() {
+            write(&here, usage::read(&above.join(file)).trim())?;
+        }
+    }
+    Ok(())
+}
+
+/// Lets groups below use all controllers that there are.
+fn enable_controllers(folder: &Path) -> Result<(), Error> {
+    let there = usage::read(&folder.join("cgroup.controllers"));
+    let control = folder.join("cgroup.subtree_control");
+    let enabled = usage::read(&control);
+    let wanted = CONTROLLERS.split(' ').filter(|one| {
+        there.split_whitespace().any(|name| name == *one)
+            && !enabled.split_whitespace().any(|name| name == *one)
+    });
+    wanted.map(|controller| format!("+{controller}")).try_for_each(|text| write(&control, &text))
+}
+
+fn write(file: &Path, value: &str) -> Result<(), Error> {
+    fs::write(file, value).map_err(Error::io("write", file))
+}
+
+fn write_if_there(file: &Path, value: &str) -> Result<(), Error> {
+    match fs::write(file, value) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        // Without its file we would have to create it, which cgroups refuse.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied && !file.exists() => Ok(()),
+        other => other.map_err(Error::io("write", file)),
+    }
+}
+
+fn remove_tree(folder: &Path) -> Result<(), Error> {
+    let below = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        other => other.map_err(Error::io("read", folder))?,
+    };
+    for entry in below.flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_tree(&entry.path())?;
+        }
+    }
+    for _ in 0..LOOKS {
+        match fs::remove_dir(folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            // The last process is reaped, but the kernel has not let go of it yet.
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => thread::sleep(BETWEEN_LOOKS),
+            other => return other.map_err(Error::io("remove", folder)),
+        }
+    }
+    Err(Error::DoesNotEnd(folder.to_owned()))
+}

@@ -1,0 +1,193 @@
+//! `coracle ctr`: pods and containers of this node, without an API server: what runs, its logs, a command inside.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use coracle_cri::streaming::{Reader, Session};
+use coracle_cri::v1::{ContainerState, ExecRequest, PodSandboxState};
+use coracle_runtime::{Config, Observer};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+/// Looks at the pods and containers of this node, and into them. Nothing is started or stopped.
+#[derive(Args)]
+pub(crate) struct Ctr {
+    /// Where the runtime keeps what survives a reboot
+    #[arg(long, value_name = "DIR", default_value = "/var/lib/coracle/runtime")]
+    root: PathBuf,
+    /// Where the runtime keeps what does not
+    #[arg(long, value_name = "DIR", default_value = "/run/coracle/runtime")]
+    state: PathBuf,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List pods
+    Pods,
+    /// List containers
+    Ps {
+        /// Those that have ended too
+        #[arg(long, short)]
+        all: bool,
+    },
+    /// Print what a container has printed
+    Logs {
+        /// The id of a container, or how it begins
+        container: String,
+    },
+    /// Run a command in a container
+    Exec {
+        /// Pass our input on
+        #[arg(long, short = 'i')]
+        stdin: bool,
+        /// Run it on a terminal
+        #[arg(long, short)]
+        tty: bool,
+        /// The id of a container, or how it begins
+        container: String,
+        /// The command and its arguments
+        #[arg(trailing_var_arg = true, required = true, allow_hyphen_values = true)]
+        command: Vec<String>,
+    },
+    /// Show all that is known of a pod or container
+    Inspect {
+        /// Its id, or how it begins
+        id: String,
+    },
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CtrError {
+    #[error("cannot start")]
+    Start(#[source] io::Error),
+    #[error(transparent)]
+    Runtime(#[from] coracle_runtime::Error),
+    #[error("cannot read log {path}")]
+    Log { path: String, source: io::Error },
+    #[error("the streams of the command broke")]
+    Streams(#[source] io::Error),
+    #[error("command terminated with exit code {0}")]
+    Exit(i32),
+    #[error("nobody knows how the command ended")]
+    ExitUnknown,
+}
+
+pub(crate) fn run(ctr: Ctr) -> Result<(), CtrError> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CtrError::Start)?;
+    let done = runtime.block_on(look(ctr));
+    // Our own input may be read in a thread that waits for a key for ever.
+    runtime.shutdown_background();
+    done
+}
+
+async fn look(ctr: Ctr) -> Result<(), CtrError> {
+    let config =
+        Config { instance: "coracle".to_owned(), root: ctr.root, state: ctr.state, pids_limit: None };
+    let observer = Observer::open(config).await?;
+    match ctr.command {
+        Command::Pods => pods(&observer),
+        Command::Ps { all } => containers(&observer, all),
+        Command::Logs { container } => return logs(&observer, &observer.find(&container)?),
+        Command::Inspect { id } => return inspect(&observer, &observer.find(&id)?),
+        Command::Exec { stdin, tty, container, command } => {
+            let container_id = observer.find(&container)?;
+            let request = ExecRequest { container_id, cmd: command, tty, stdin, stdout: true, stderr: !tty };
+            return exec(observer.exec(request).await?).await;
+        }
+    }
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the list is what the command is for")]
+fn pods(observer: &Observer) {
+    println!("{:<14}{:<10}{:<20}NAME", "POD ID", "STATE", "NAMESPACE");
+    for pod in observer.pods() {
+        let state = if pod.state() == PodSandboxState::SandboxReady { "Ready" } else { "NotReady" };
+        let metadata = pod.metadata.unwrap_or_default();
+        println!("{:<14}{state:<10}{:<20}{}", short(&pod.id), metadata.namespace, metadata.name);
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the list is what the command is for")]
+fn containers(observer: &Observer, all: bool) {
+    println!("{:<14}{:<14}{:<10}{:<20}IMAGE", "CONTAINER", "POD ID", "STATE", "NAME");
+    for container in observer.containers() {
+        let state = match container.state() {
+            ContainerState::ContainerCreated => "Created",
+            ContainerState::ContainerRunning => "Running",
+            ContainerState::ContainerExited => "Exited",
+            ContainerState::ContainerUnknown => "Unknown",
+        };
+        if state != "Running" && !all {
+            continue;
+        }
+        let (id, pod) = (short(&container.id), short(&container.pod_sandbox_id));
+        let name = container.metadata.unwrap_or_default().name;
+        println!("{id:<14}{pod:<14}{state:<10}{name:<20}{}", container.image.unwrap_or_default().image);
+    }
+}
+
+fn short(id: &str) -> &str {
+    id.get(..12).unwrap_or(id)
+}
+
+/// Prints the texts of a log, each to the stream it came from.
+fn logs(observer: &Observer, id: &str) -> Result<(), CtrError> {
+    let path = observer.container(id)?.status.unwrap_or_default().log_path;
+    let broken = |source: io::Error| CtrError::Log { path: path.clone(), source };
+    let log = BufReader::new(File::open(&path).map_err(broken)?);
+    let (mut out, mut err) = (io::stdout().lock(), io::stderr().lock());
+    for line in log.split(b'\n') {
+        let line = line.map_err(broken)?;
+        let mut parts = line.splitn(4, |byte| *byte == b' ').skip(1);
+        let (Some(stream), Some(tag), Some(text)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        let sink: &mut dyn io::Write = if stream == b"stderr" { &mut err } else { &mut out };
+        let end: &[u8] = if tag == b"P" { b"" } else { b"\n" };
+        sink.write_all(text).and_then(|()| sink.write_all(end)).map_err(CtrError::Streams)?;
+    }
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "what is known is what the command is for")]
+fn inspect(observer: &Observer, id: &str) -> Result<(), CtrError> {
+    match observer.container(id) {
+        Ok(container) => println!("{container:#?}"),
+        Err(_) => println!("{:#?}", observer.pod(id)?),
+    }
+    Ok(())
+}
+
+/// Connects the streams of a command with ours until it ends.
+async fn exec(session: Session) -> Result<(), CtrError> {
+    let Session { stdin, stdout, stderr, resize: _resize, exit } = session;
+    if let Some(mut input) = stdin {
+        tokio::spawn(async move { tokio::io::copy(&mut tokio::io::stdin(), &mut input).await.map(drop) });
+    }
+    let (out, err) = tokio::join!(copy(stdout, tokio::io::stdout()), copy(stderr, tokio::io::stderr()));
+    out.and(err).map_err(CtrError::Streams)?;
+    match exit.await {
+        Ok(0) => Ok(()),
+        Ok(code) => Err(CtrError::Exit(code)),
+        Err(_) => Err(CtrError::ExitUnknown),
+    }
+}
+
+async fn copy(from: Option<Reader>, mut to: impl tokio::io::AsyncWrite + Unpin) -> io::Result<()> {
+    let Some(mut from) = from else { return Ok(()) };
+    let mut chunk = vec![0; 32 << 10];
+    loop {
+        match from.read(&mut chunk).await? {
+            0 => return Ok(()),
+            count => {
+                to.write_all(&chunk[..count]).await?;
+                to.flush().await?;
+            }
+        }
+    }
+}

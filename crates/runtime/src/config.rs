@@ -1,0 +1,47 @@
+//! What a runtime has to be told.
+
+use std::path::{Path, PathBuf};
+
+/// Where a runtime keeps its things, and what they are called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Tells runtimes on one host apart: the name of their cgroups.
+    pub instance: String,
+    /// What survives a reboot: records of pods and containers, how they ended.
+    pub root: PathBuf,
+    /// What does not: sockets, namespaces, files of running pods.
+    pub state: PathBuf,
+    /// Most processes and threads of one container; none: as many as the host lets it have.
+    pub pids_limit: Option<u32>,
+}
+
+impl Config {
+    pub(crate) fn sandbox_records(&self) -> PathBuf {
+        self.root.join("sandboxes")
+    }
+
+    pub(crate) fn container_records(&self) -> PathBuf {
+        self.root.join("containers")
+    }
+
+    pub(crate) fn sandbox_root(&self, id: &str) -> PathBuf {
+        self.sandbox_records().join(id)
+    }
+
+    pub(crate) fn sandbox_state(&self, id: &str) -> PathBuf {
+        self.state.join("sandboxes").join(id)
+    }
+
+    pub(crate) fn container_root(&self, id: &str) -> PathBuf {
+        self.container_records().join(id)
+    }
+
+    pub(crate) fn programs(&self) -> PathBuf {
+        self.state.join("bin")
+    }
+}
+
+/// A path as text: all of ours are, or nothing could be told to anybody.
+pub(crate) fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

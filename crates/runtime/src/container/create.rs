@@ -1,0 +1,178 @@
+//! CreateContainer: everything but the program.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Once};
+
+use coracle_cgroup::Group;
+use coracle_cri::v1::{ContainerConfig, ContainerEventType, PodSandboxConfig};
+use coracle_supervisor::protocol::{ContainerSpec, Reply, Request, encode};
+
+use super::{Container, State, name_of};
+use crate::error::Error;
+use crate::node::{Node, blocking};
+use crate::ports::ImageForContainer;
+use crate::records::{ContainerRecord, save};
+use crate::spec::{Ingredients, assemble, devices, limits, security, signals};
+use crate::{clock, ids};
+
+impl Node {
+    pub(crate) async fn create_container(
+        self: &Arc<Self>,
+        sandbox: &str,
+        config: ContainerConfig,
+        sandbox_config: PodSandboxConfig,
+    ) -> Result<String, Error> {
+        let sandbox = self.sandbox(sandbox)?;
+        if !sandbox.is_ready() {
+            return Err(Error::WrongState(format!("sandbox {:?} is not ready", sandbox.id)));
+        }
+        let image = self.rootfs.resolve(&config.image.clone().unwrap_or_default()).await?;
+        let id = ids::new();
+        let reservation = self.reserve(name_of(&sandbox.id, &config), &id)?;
+        let group = self.group(&sandbox.cgroup_parent(), &id);
+        let record = ContainerRecord {
+            sandbox: sandbox.id.clone(),
+            created_at: clock::now(),
+            image_id: image.id.clone(),
+            image_ref: image.reference.clone(),
+            log_path: log_path(&sandbox_config, &config),
+            cgroup: group.path(),
+            stop_signal: signals::stop_signal(config.stop_signal(), &image.config.stop_signal),
+            config,
+            ..ContainerRecord::default()
+        };
+        let container = Arc::new(Container::new(id.clone(), Arc::clone(&sandbox), record, State::Created));
+        match self.build_container(&container, sandbox_config, &image, group).await {
+            Ok(()) => {
+                reservation.keep();
+                self.add_container(container);
+                self.tell(&id, &sandbox.id, ContainerEventType::ContainerCreatedEvent);
+                Ok(id)
+            }
+            Err(error) => {
+                if let Err(error) = self.clear_away(&container).await {
+                    tracing::warn!(container = id, error = %error, "something is left of a container that could not be made");
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn build_container(
+        &self,
+        container: &Arc<Container>,
+        sandbox_config: PodSandboxConfig,
+        image: &ImageForContainer,
+        group: Group,
+    ) -> Result<(), Error> {
+        let folder = self.config.container_root(&container.id);
+        let (record, place) = (container.record(), folder.clone());
+        blocking(move || {
+            fs::create_dir_all(&place).map_err(Error::io("create", &place))?;
+            save(&place, &record)
+        })
+        .await?;
+        let rootfs = self.rootfs.prepare(&container.id, image).await?;
+        let plan = Plan {
+            container: Arc::clone(container),
+            sandbox_config,
+            image: image.clone(),
+            group,
+            rootfs,
+            folder: folder.clone(),
+            pod_folder: self.config.sandbox_state(&container.sandbox.id),
+            hierarchies: self.hierarchies.clone(),
+            pids: self.config.pids_limit,
+        };
+        let spec = blocking(move || plan.carry_out()).await?;
+        let process = encode(&spec.process);
+        let supervisor = container.sandbox.supervisor().ok_or(Error::SupervisorGone)?;
+        let (reply, _) = supervisor.call(Request::Create { spec }, &[]).await?;
+        if let Reply::Created { warnings, .. } = reply {
+            warn_once(&warnings);
+        }
+        let record = container.change(|record| {
+            record.process = process;
+            record.complete = true;
+        });
+        blocking(move || save(&folder, &record)).await
+    }
+
+    /// Takes away all that there is of a container that does not run, complete or not.
+    pub(super) async fn clear_away(&self, container: &Arc<Container>) -> Result<(), Error> {
+        if let Some(supervisor) = container.sandbox.supervisor() {
+            match supervisor.call(Request::Delete { container: container.id.clone() }, &[]).await {
+                // It may never have got there; and a supervisor that is gone holds nothing.
+                Ok(_) | Err(Error::Refused(_) | Error::SupervisorGone) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let group = self.hierarchies.group(&container.record().cgroup);
+        blocking(move || {
+            group.kill()?;
+            group.remove()
+        })
+        .await?;
+        self.rootfs.remove(&container.id).await?;
+        let folder = self.config.container_root(&container.id);
+        blocking(move || crate::sandbox::remove_folder(&folder)).await
+    }
+}
+
+/// What is needed to prepare a container on the host.
+struct Plan {
+    container: Arc<Container>,
+    sandbox_config: PodSandboxConfig,
+    image: ImageForContainer,
+    group: Group,
+    rootfs: PathBuf,
+    folder: PathBuf,
+    pod_folder: PathBuf,
+    hierarchies: coracle_cgroup::Hierarchies,
+    pids: Option<u32>,
+}
+
+impl Plan {
+    fn carry_out(&self) -> Result<ContainerSpec, Error> {
+        let record = self.container.record();
+        let resources =
+            record.config.linux.as_ref().and_then(|linux| linux.resources.clone()).unwrap_or_default();
+        let log = Some(Path::new(&record.log_path)).filter(|path| !path.as_os_str().is_empty());
+        let spec = assemble(&Ingredients {
+            id: &self.container.id,
+            config: &record.config,
+            sandbox: &self.sandbox_config,
+            image: &self.image.config,
+            rootfs: &self.rootfs,
+            pod_folder: &self.pod_folder,
+            group: &self.group,
+            hierarchies: &self.hierarchies,
+            log,
+            exit_file: &self.folder.join("exit"),
+        })?;
+        self.group.create()?;
+        self.group.limit(&limits(&resources, self.pids))?;
+        self.group.allow_devices(&devices::rules(&record.config, security(&record.config).privileged)?)?;
+        if let Some(folder) = log.and_then(Path::parent) {
+            fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+        }
+        Ok(spec)
+    }
+}
+
+/// The log's path: below the pod's folder of logs.
+fn log_path(sandbox: &PodSandboxConfig, config: &ContainerConfig) -> String {
+    if sandbox.log_directory.is_empty() || config.log_path.is_empty() {
+        return String::new();
+    }
+    Path::new(&sandbox.log_directory).join(&config.log_path).to_string_lossy().into_owned()
+}
+
+/// What the host withholds it withholds from every container: saying it once is enough.
+fn warn_once(warnings: &[String]) {
+    static SAID: Once = Once::new();
+    if !warnings.is_empty() {
+        SAID.call_once(|| tracing::warn!(?warnings, "containers run without something that they asked for"));
+    }
+}

@@ -1,0 +1,146 @@
+//! StartContainer, StopContainer, RemoveContainer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coracle_cri::v1::ContainerEventType;
+use coracle_supervisor::protocol::{Exit, Failure, Request, encode};
+
+use super::{Container, State};
+use crate::clock;
+use crate::error::Error;
+use crate::node::{Node, blocking};
+use crate::records::save;
+
+/// How long a killed container may take to end: what waits for a disk may take long, and nobody is to wait with it.
+const DYING: Duration = Duration::from_secs(10);
+
+/// The exit code of a container whose program could not be started.
+const NOT_STARTED: i32 = 128;
+
+impl Node {
+    pub(crate) async fn start_container(self: &Arc<Self>, id: &str) -> Result<(), Error> {
+        let container = self.container(id)?;
+        let starting = container.starting.lock().await;
+        if container.state() != State::Created {
+            return Err(Error::WrongState(format!("container {id:?} is not in the state created")));
+        }
+        let supervisor = container.sandbox.supervisor().ok_or(Error::SupervisorGone)?;
+        match supervisor.call(Request::Start { container: id.to_owned() }, &[]).await {
+            Ok(_) => {
+                container.advance(State::Running);
+                self.write_down(&container, |record| record.started_at = clock::now()).await?;
+                self.tell(id, &container.sandbox.id, ContainerEventType::ContainerStartedEvent);
+            }
+            Err(error) => {
+                let text = error.to_string();
+                container.advance(State::Exited(Exit { code: NOT_STARTED, at: clock::now(), oom_kills: 0 }));
+                self.write_down(&container, |record| record.start_error = text).await?;
+                return Err(error);
+            }
+        }
+        drop(starting);
+        Ok(())
+    }
+
+    async fn write_down(
+        &self,
+        container: &Container,
+        change: impl FnOnce(&mut crate::records::ContainerRecord),
+    ) -> Result<(), Error> {
+        let (record, folder) = (container.change(change), self.config.container_root(&container.id));
+        blocking(move || save(&folder, &record)).await
+    }
+
+    pub(crate) async fn stop_container(self: &Arc<Self>, id: &str, grace: Duration) -> Result<(), Error> {
+        let Ok(container) = self.container(id) else { return Ok(()) };
+        if container.state() != State::Running {
+            return Ok(());
+        }
+        if !grace.is_zero() {
+            self.signal(&container, container.record().stop_signal).await?;
+            if tokio::time::timeout(grace, container.ended()).await.is_ok() {
+                return Ok(());
+            }
+        }
+        self.kill(&container).await
+    }
+
+    /// Ends a container that runs, with all its processes.
+    pub(crate) async fn kill(self: &Arc<Self>, container: &Arc<Container>) -> Result<(), Error> {
+        if container.state() != State::Running {
+            return Ok(());
+        }
+        self.signal(container, libc::SIGKILL).await?;
+        if tokio::time::timeout(DYING, container.ended()).await.is_err() {
+            return Err(Error::TimedOut(format!("container {:?} does not end", container.id)));
+        }
+        Ok(())
+    }
+
+    /// Sends a signal; a container that ends meanwhile needs none.
+    async fn signal(&self, container: &Container, signal: i32) -> Result<(), Error> {
+        let Some(supervisor) = container.sandbox.supervisor() else { return Ok(()) };
+        let request = Request::Signal { container: container.id.clone(), signal };
+        match supervisor.call(request, &[]).await {
+            Ok(_)
+            | Err(Error::Refused(Failure::WrongPhase { .. } | Failure::Step { errno: libc::ESRCH, .. })) => {
+                Ok(())
+            }
+            // Its containers are ended as soon as we have noticed.
+            Err(Error::SupervisorGone) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(crate) async fn remove_container(self: &Arc<Self>, id: &str) -> Result<(), Error> {
+        let Ok(container) = self.container(id) else { return Ok(()) };
+        self.remove(&container).await
+    }
+
+    pub(crate) async fn remove(self: &Arc<Self>, container: &Arc<Container>) -> Result<(), Error> {
+        // One that is just being started is removed when that is over. Its end is heard of without the lock.
+        drop(container.starting.lock().await);
+        self.kill(container).await?;
+        self.clear_away(container).await?;
+        self.drop_container(container);
+        self.tell(&container.id, &container.sandbox.id, ContainerEventType::ContainerDeletedEvent);
+        Ok(())
+    }
+
+    /// A container ended: remembers it, and tells.
+    pub(crate) fn container_ended(&self, container: &Container, exit: Exit) {
+        if container.advance(State::Exited(exit)) {
+            self.tell(&container.id, &container.sandbox.id, ContainerEventType::ContainerStoppedEvent);
+        }
+    }
+
+    /// A container whose supervisor is gone: nobody reads what it prints, and nobody will know how it ends. It is ended.
+    pub(crate) async fn abandon(&self, container: &Container) {
+        if matches!(container.state(), State::Exited(_)) {
+            return;
+        }
+        let group = self.hierarchies.group(&container.record().cgroup);
+        let (exit_file, exit) = (
+            self.config.container_root(&container.id).join("exit"),
+            Exit { code: UNKNOWN_EXIT, at: clock::now(), oom_kills: 0 },
+        );
+        let written = exit.clone();
+        let ended = blocking(move || {
+            group.kill()?;
+            // It may have written its end before it went.
+            if !exit_file.exists() {
+                std::fs::write(&exit_file, encode(&written)).map_err(Error::io("write", &exit_file))?;
+            }
+            Ok::<(), Error>(())
+        })
+        .await;
+        if let Err(error) = ended {
+            tracing::warn!(container = container.id, error = %error, "a container without a supervisor does not end");
+        }
+        self.container_ended(container, exit);
+    }
+}
+
+/// The exit code of a container of which nobody knows how it ended.
+pub(crate) const UNKNOWN_EXIT: i32 = 255;

@@ -1,0 +1,96 @@
+//! Containers: created, started, stopped, removed; and what is done with those that run.
+
+mod attach;
+mod create;
+mod exec;
+mod lifecycle;
+mod status;
+mod update;
+
+pub(crate) use lifecycle::UNKNOWN_EXIT;
+
+use std::sync::{Arc, Mutex};
+
+use coracle_supervisor::protocol::Exit;
+use tokio::sync::watch;
+
+use crate::node::lock;
+use crate::records::ContainerRecord;
+use crate::sandbox::Sandbox;
+
+pub(crate) struct Container {
+    pub(crate) id: String,
+    pub(crate) sandbox: Arc<Sandbox>,
+    record: Mutex<ContainerRecord>,
+    state: watch::Sender<State>,
+    /// Held while it starts: nobody is to hear that it ended before they hear that it started.
+    pub(crate) starting: tokio::sync::Mutex<()>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Created,
+    Running,
+    Exited(Exit),
+}
+
+impl Container {
+    pub(crate) fn new(id: String, sandbox: Arc<Sandbox>, record: ContainerRecord, state: State) -> Self {
+        Self {
+            id,
+            sandbox,
+            record: Mutex::new(record),
+            state: watch::Sender::new(state),
+            starting: tokio::sync::Mutex::default(),
+        }
+    }
+
+    pub(crate) fn record(&self) -> ContainerRecord {
+        lock(&self.record).clone()
+    }
+
+    pub(crate) fn change(&self, change: impl FnOnce(&mut ContainerRecord)) -> ContainerRecord {
+        let mut record = lock(&self.record);
+        change(&mut record);
+        record.clone()
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.state.borrow().clone()
+    }
+
+    /// Goes forward only: what has ended has ended. Says whether it was news.
+    pub(crate) fn advance(&self, to: State) -> bool {
+        self.state.send_if_modified(|state| {
+            let forward = matches!(
+                (&*state, &to),
+                (State::Created, State::Running | State::Exited(_)) | (State::Running, State::Exited(_))
+            );
+            if forward {
+                *state = to;
+            }
+            forward
+        })
+    }
+
+    /// Waits until it has ended.
+    pub(crate) async fn ended(&self) -> Exit {
+        let mut states = self.state.subscribe();
+        let ended = states.wait_for(|state| matches!(state, State::Exited(_))).await;
+        match ended.map(|state| state.clone()) {
+            Ok(State::Exited(exit)) => exit,
+            // The sender is in ourselves, and we waited for nothing else.
+            _ => unreachable!("a container outlives those who wait for it"),
+        }
+    }
+
+    /// The name that no other container may have.
+    pub(crate) fn name(&self) -> String {
+        name_of(&self.sandbox.id, &lock(&self.record).config)
+    }
+}
+
+pub(crate) fn name_of(sandbox: &str, config: &coracle_cri::v1::ContainerConfig) -> String {
+    let metadata = config.metadata.clone().unwrap_or_default();
+    format!("{}_{}_{sandbox}", metadata.name, metadata.attempt)
+}

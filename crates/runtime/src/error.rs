@@ -1,0 +1,96 @@
+//! Why something in the runtime did not work, and what the caller is told.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use coracle_supervisor::protocol::Failure;
+
+use crate::ports::RootFsError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot {deed} {path}")]
+    Io { deed: &'static str, path: PathBuf, source: io::Error },
+    #[error("{kind} {id:?} not found")]
+    NotFound { kind: &'static str, id: String },
+    #[error("name {name:?} is reserved for {id:?}")]
+    NameTaken { name: String, id: String },
+    #[error("{0}")]
+    Invalid(String),
+    #[error("{0}")]
+    WrongState(String),
+    #[error("{0}")]
+    TimedOut(String),
+    #[error("{0} is not supported")]
+    Unsupported(&'static str),
+    #[error(transparent)]
+    Cgroup(#[from] coracle_cgroup::Error),
+    #[error(transparent)]
+    RootFs(#[from] RootFsError),
+    #[error("the network of the pod could not be made")]
+    Network(#[from] coracle_podnet::Error),
+    #[error("the pod's supervisor is gone")]
+    SupervisorGone,
+    #[error("the pod's supervisor does not answer")]
+    SupervisorSilent,
+    #[error("the pod's supervisor speaks version {0} of the protocol, which we do not")]
+    SupervisorVersion(u32),
+    #[error("{}", words(.0))]
+    Refused(Failure),
+}
+
+impl Error {
+    /// For `map_err`: what was done, and to which file.
+    pub(crate) fn io(deed: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Error::Io { deed, path, source }
+    }
+
+    pub(crate) fn no_sandbox(id: &str) -> Self {
+        Error::NotFound { kind: "sandbox", id: id.to_owned() }
+    }
+
+    pub(crate) fn no_container(id: &str) -> Self {
+        Error::NotFound { kind: "container", id: id.to_owned() }
+    }
+}
+
+fn words(failure: &Failure) -> String {
+    match failure {
+        Failure::NoSuchContainer {} => "the supervisor does not know the container".to_owned(),
+        Failure::WrongPhase { text } => text.clone(),
+        Failure::Step { text, errno } => {
+            let error = io::Error::from_raw_os_error(*errno).to_string();
+            // The standard library adds the number; other runtimes say it in words alone.
+            let words = error.split(" (os error").next().unwrap_or_default();
+            if text.ends_with("not found in $PATH") {
+                text.clone()
+            } else {
+                format!("{text}: {}", words.to_lowercase())
+            }
+        }
+    }
+}
+
+impl From<Error> for coracle_cri::Error {
+    fn from(error: Error) -> Self {
+        let mut text = error.to_string();
+        let mut cause = std::error::Error::source(&error);
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        match error {
+            Error::NotFound { .. } | Error::RootFs(RootFsError::NoSuchImage(_)) => Self::NotFound(text),
+            Error::NameTaken { .. } => Self::AlreadyExists(text),
+            Error::Invalid(_) => Self::InvalidArgument(text),
+            Error::WrongState(_) | Error::Refused(Failure::WrongPhase { .. }) => {
+                Self::FailedPrecondition(text)
+            }
+            Error::TimedOut(_) => Self::DeadlineExceeded(text),
+            Error::Unsupported(_) => Self::Unimplemented(text),
+            Error::SupervisorGone | Error::SupervisorSilent => Self::Unavailable(text),
+            _ => Self::Internal(text),
+        }
+    }
+}

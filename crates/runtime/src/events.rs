@@ -1,0 +1,47 @@
+//! What happened to containers, told to whoever wants to hear.
+
+use coracle_cri::v1::{ContainerEventResponse, ContainerEventType};
+use coracle_cri::{Error, Events as EventStream};
+use tokio::sync::broadcast;
+use tokio_stream::StreamExt as _;
+use tokio_stream::wrappers::BroadcastStream;
+
+use crate::clock;
+use crate::node::Node;
+
+/// How many events may wait for somebody who reads slowly.
+const MOST_WAITING: usize = 1024;
+
+pub(crate) struct Events {
+    sender: broadcast::Sender<ContainerEventResponse>,
+}
+
+impl Events {
+    pub(crate) fn new() -> Self {
+        Self { sender: broadcast::channel(MOST_WAITING).0 }
+    }
+
+    pub(crate) fn subscribe(&self) -> EventStream {
+        let events = BroadcastStream::new(self.sender.subscribe());
+        Box::pin(events.map(|event| event.map_err(|error| Error::Internal(error.to_string()))))
+    }
+}
+
+impl Node {
+    /// Tells that something happened to a container or sandbox, with the state of its whole pod.
+    pub(crate) fn tell(&self, id: &str, sandbox: &str, what: ContainerEventType) {
+        if self.events.sender.receiver_count() == 0 {
+            return;
+        }
+        let containers = self.containers_of(sandbox);
+        let event = ContainerEventResponse {
+            container_id: id.to_owned(),
+            container_event_type: what.into(),
+            created_at: clock::now(),
+            pod_sandbox_status: self.sandbox(sandbox).ok().map(|sandbox| sandbox.status()),
+            containers_statuses: containers.iter().map(|container| container.status()).collect(),
+        };
+        // Whoever listened may be gone by now.
+        self.events.sender.send(event).map(drop).unwrap_or_default();
+    }
+}

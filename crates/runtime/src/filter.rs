@@ -1,0 +1,12 @@
+//! Filters of lists: what is empty lets everything pass.
+
+use std::collections::HashMap;
+
+pub(crate) fn labels_match(labels: &HashMap<String, String>, selector: &HashMap<String, String>) -> bool {
+    selector.iter().all(|(key, value)| labels.get(key) == Some(value))
+}
+
+/// Ids may be shortened.
+pub(crate) fn id_matches(id: &str, wanted: &str) -> bool {
+    id.starts_with(wanted)
+}

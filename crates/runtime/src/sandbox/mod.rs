@@ -1,0 +1,83 @@
+//! Pods: namespaces, network, supervisor.
+
+mod run;
+mod status;
+mod stop;
+
+pub(crate) use stop::remove_folder;
+
+use std::process::Child;
+use std::sync::{Arc, Mutex};
+
+use crate::node::lock;
+use crate::records::SandboxRecord;
+use crate::supervise::Supervisor;
+
+pub(crate) struct Sandbox {
+    pub(crate) id: String,
+    record: Mutex<SandboxRecord>,
+    supervisor: Mutex<Option<Arc<Supervisor>>>,
+    /// The supervisor's process, if it is our child: somebody has to collect it.
+    child: Mutex<Option<Child>>,
+    /// Stopping and removing happen one after the other.
+    pub(crate) turn: tokio::sync::Mutex<()>,
+}
+
+impl Sandbox {
+    pub(crate) fn new(id: String, record: SandboxRecord) -> Self {
+        Self {
+            id,
+            record: Mutex::new(record),
+            supervisor: Mutex::default(),
+            child: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+        }
+    }
+
+    pub(crate) fn record(&self) -> SandboxRecord {
+        lock(&self.record).clone()
+    }
+
+    pub(crate) fn change(&self, change: impl FnOnce(&mut SandboxRecord)) -> SandboxRecord {
+        let mut record = lock(&self.record);
+        change(&mut record);
+        record.clone()
+    }
+
+    pub(crate) fn supervisor(&self) -> Option<Arc<Supervisor>> {
+        lock(&self.supervisor).clone()
+    }
+
+    pub(crate) fn set_supervisor(&self, supervisor: Option<Arc<Supervisor>>) {
+        *lock(&self.supervisor) = supervisor;
+    }
+
+    pub(crate) fn set_child(&self, child: Child) {
+        *lock(&self.child) = Some(child);
+    }
+
+    pub(crate) fn take_child(&self) -> Option<Child> {
+        lock(&self.child).take()
+    }
+
+    /// It is ready as long as somebody holds it.
+    pub(crate) fn is_ready(&self) -> bool {
+        let record = lock(&self.record);
+        record.complete && !record.stopped && lock(&self.supervisor).is_some()
+    }
+
+    /// The name that no other pod may have.
+    pub(crate) fn name(&self) -> String {
+        name_of(&lock(&self.record).config)
+    }
+
+    pub(crate) fn cgroup_parent(&self) -> String {
+        let record = lock(&self.record);
+        record.config.linux.as_ref().map(|linux| linux.cgroup_parent.clone()).unwrap_or_default()
+    }
+}
+
+pub(crate) fn name_of(config: &coracle_cri::v1::PodSandboxConfig) -> String {
+    let metadata = config.metadata.clone().unwrap_or_default();
+    format!("{}_{}_{}_{}", metadata.name, metadata.namespace, metadata.uid, metadata.attempt)
+}

@@ -1,0 +1,214 @@
+//! RunPodSandbox: all or nothing.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use coracle_cgroup::Placement;
+use coracle_cri::v1::{ContainerEventType, NamespaceMode, PodSandboxConfig, Protocol};
+use coracle_podnet::{Pod, PortMapping};
+use coracle_supervisor::protocol::Request;
+use rustix::mount::{MountFlags, mount};
+use tokio::sync::mpsc;
+
+use super::{Sandbox, name_of};
+use crate::error::Error;
+use crate::namespaces::{Pins, Wanted};
+use crate::node::{Node, blocking};
+use crate::records::{SandboxRecord, save};
+use crate::spec::{join, pod_namespaces};
+use crate::supervise::Supervisor;
+use crate::{clock, ids};
+
+/// The size of the memory that a pod's containers share, unless a volume is mounted there.
+const SHM: &std::ffi::CStr = c"mode=1777,size=65536k";
+
+impl Node {
+    pub(crate) async fn run_sandbox(
+        self: &Arc<Self>,
+        config: PodSandboxConfig,
+        handler: &str,
+    ) -> Result<String, Error> {
+        if !handler.is_empty() {
+            return Err(Error::Invalid(format!("no runtime for {handler:?} is configured")));
+        }
+        let id = ids::new();
+        let reservation = self.reserve(name_of(&config), &id)?;
+        let record = SandboxRecord { config, created_at: clock::now(), ..SandboxRecord::default() };
+        let sandbox = Arc::new(Sandbox::new(id.clone(), record));
+        match self.build(&sandbox).await {
+            Ok(()) => {
+                reservation.keep();
+                self.add_sandbox(Arc::clone(&sandbox));
+                self.tell(&id, &id, ContainerEventType::ContainerCreatedEvent);
+                self.tell(&id, &id, ContainerEventType::ContainerStartedEvent);
+                Ok(id)
+            }
+            Err(error) => {
+                if let Err(error) = self.take_down(&sandbox).await {
+                    tracing::warn!(sandbox = id, error = %error, "something is left of a pod that could not be made");
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn build(self: &Arc<Self>, sandbox: &Arc<Sandbox>) -> Result<(), Error> {
+        // Written down before anything is made, so that a restart finds what to take away.
+        let (node, pod) = (Arc::clone(self), Arc::clone(sandbox));
+        blocking(move || node.make_place(&pod)).await?;
+        let record = sandbox.record();
+        let addresses = match &self.network {
+            Some(network) if pod_namespaces(&record.config).network() != NamespaceMode::Node => {
+                network.attach(&self.pod(sandbox)).await?.addresses
+            }
+            _ => Vec::new(),
+        };
+        self.meet_supervisor(sandbox).await?;
+        if pod_namespaces(&record.config).pid() == NamespaceMode::Pod {
+            self.start_pause(sandbox).await?;
+        }
+        let record = sandbox.change(|record| {
+            record.addresses = addresses.iter().map(ToString::to_string).collect();
+            record.complete = true;
+        });
+        let folder = self.config.sandbox_root(&sandbox.id);
+        blocking(move || save(&folder, &record)).await
+    }
+
+    /// Folders, supervisor, namespaces and files of a pod.
+    fn make_place(&self, sandbox: &Sandbox) -> Result<(), Error> {
+        let (root, state) = (self.config.sandbox_root(&sandbox.id), self.config.sandbox_state(&sandbox.id));
+        for folder in [&root, &state] {
+            fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+        }
+        let record = sandbox.record();
+        save(&root, &record)?;
+        let cgroups = match self.supervisors().placement() {
+            Placement::Tasks(files) => files,
+            Placement::Folder(folder) => vec![folder.join("cgroup.procs")],
+        };
+        sandbox.set_child(self.program.start(&sandbox.id, &state, &cgroups)?);
+        Pins(&state).make(&wanted(&record.config))?;
+        let shm = state.join("shm");
+        fs::create_dir_all(&shm).map_err(Error::io("create", &shm))?;
+        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        mount("shm", &shm, "tmpfs", flags, SHM).map_err(|errno| Error::io("mount", &shm)(errno.into()))?;
+        write_files(&state, &record.config)?;
+        let logs = Path::new(&record.config.log_directory);
+        if !record.config.log_directory.is_empty() {
+            fs::create_dir_all(logs).map_err(Error::io("create", logs))?;
+        }
+        Ok(())
+    }
+
+    /// Connects to the pod's supervisor and listens to its news.
+    pub(crate) async fn meet_supervisor(self: &Arc<Self>, sandbox: &Arc<Sandbox>) -> Result<(), Error> {
+        let (sender, news) = mpsc::unbounded_channel();
+        let state = self.config.sandbox_state(&sandbox.id);
+        let (supervisor, reports) = Supervisor::connect(&state, sender).await?;
+        sandbox.set_supervisor(Some(Arc::new(supervisor)));
+        self.learn(sandbox, &reports);
+        tokio::spawn(Arc::clone(self).follow(Arc::clone(sandbox), news));
+        Ok(())
+    }
+
+    /// The process that holds the PID namespace which the pod's containers share.
+    async fn start_pause(&self, sandbox: &Sandbox) -> Result<(), Error> {
+        let group = self.group(&sandbox.cgroup_parent(), &sandbox.id);
+        let join = join(&group);
+        blocking(move || group.create()).await?;
+        let supervisor = sandbox.supervisor().ok_or(Error::SupervisorGone)?;
+        supervisor.call(Request::Pause { join }, &[]).await?;
+        Ok(())
+    }
+
+    /// The pod, as its network knows it.
+    pub(crate) fn pod(&self, sandbox: &Sandbox) -> Pod {
+        let config = sandbox.record().config;
+        let metadata = config.metadata.unwrap_or_default();
+        let port = |port: i32| u16::try_from(port).unwrap_or_default();
+        let ports = config.port_mappings.iter().filter(|mapping| mapping.host_port > 0);
+        Pod {
+            sandbox: sandbox.id.clone(),
+            namespace: metadata.namespace,
+            name: metadata.name,
+            uid: metadata.uid,
+            netns: Pins(&self.config.sandbox_state(&sandbox.id)).network(),
+            ports: ports
+                .map(|mapping| PortMapping {
+                    protocol: match mapping.protocol() {
+                        Protocol::Tcp => coracle_podnet::Protocol::Tcp,
+                        Protocol::Udp => coracle_podnet::Protocol::Udp,
+                        Protocol::Sctp => coracle_podnet::Protocol::Sctp,
+                    },
+                    container_port: port(mapping.container_port),
+                    host_port: port(mapping.host_port),
+                    host_ip: mapping.host_ip.parse().ok(),
+                })
+                .collect(),
+            annotations: config.annotations.into_iter().collect(),
+        }
+    }
+}
+
+fn wanted(config: &PodSandboxConfig) -> Wanted {
+    let modes = pod_namespaces(config);
+    let network = modes.network() != NamespaceMode::Node;
+    let sysctls = config.linux.as_ref().map(|linux| linux.sysctls.clone()).unwrap_or_default();
+    Wanted {
+        network,
+        ipc: modes.ipc() != NamespaceMode::Node,
+        hostname: network.then(|| config.hostname.clone()),
+        sysctls: sysctls.into_iter().collect(),
+    }
+}
+
+/// What every container of the pod finds in its `/etc`.
+fn write_files(folder: &Path, config: &PodSandboxConfig) -> Result<(), Error> {
+    let host = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let hostname =
+        if config.hostname.is_empty() { host("/etc/hostname") } else { format!("{}\n", config.hostname) };
+    let resolver = config.dns_config.as_ref().map_or_else(|| host("/etc/resolv.conf"), resolver);
+    for (name, text) in [("hostname", hostname), ("hosts", host("/etc/hosts")), ("resolv.conf", resolver)] {
+        let path = folder.join(name);
+        fs::write(&path, text).map_err(Error::io("write", &path))?;
+    }
+    Ok(())
+}
+
+fn resolver(dns: &coracle_cri::v1::DnsConfig) -> String {
+    let mut text = String::new();
+    if !dns.searches.is_empty() {
+        text += &format!("search {}\n", dns.searches.join(" "));
+    }
+    for server in &dns.servers {
+        text += &format!("nameserver {server}\n");
+    }
+    if !dns.options.is_empty() {
+        text += &format!("options {}\n", dns.options.join(" "));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use coracle_cri::v1::DnsConfig;
+
+    use super::*;
+
+    #[test]
+    fn the_resolver_is_told_what_the_pod_says() {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        let dns = DnsConfig {
+            servers: texts(&["10.0.0.10", "::1"]),
+            searches: texts(&["default.svc", "svc"]),
+            options: texts(&["ndots:5"]),
+        };
+        assert_eq!(
+            resolver(&dns),
+            "search default.svc svc\nnameserver 10.0.0.10\nnameserver ::1\noptions ndots:5\n"
+        );
+        assert_eq!(resolver(&DnsConfig::default()), "");
+    }
+}

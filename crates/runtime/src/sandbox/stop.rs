@@ -1,0 +1,118 @@
+//! StopPodSandbox and RemovePodSandbox: whatever is left of a pod goes, however often that is asked for.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coracle_cri::v1::{ContainerEventType, NamespaceMode};
+use coracle_supervisor::protocol::Request;
+
+use super::Sandbox;
+use crate::error::Error;
+use crate::namespaces::{Pins, detach};
+use crate::node::{Node, blocking};
+use crate::records::save;
+use crate::spec::pod_namespaces;
+
+/// How long a supervisor may take to end.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+impl Node {
+    pub(crate) async fn stop_sandbox(self: &Arc<Self>, id: &str) -> Result<(), Error> {
+        let Ok(sandbox) = self.sandbox(id) else { return Ok(()) };
+        let turn = sandbox.turn.lock().await;
+        self.stop(&sandbox).await?;
+        drop(turn);
+        Ok(())
+    }
+
+    async fn stop(self: &Arc<Self>, sandbox: &Arc<Sandbox>) -> Result<(), Error> {
+        if sandbox.record().stopped {
+            return Ok(());
+        }
+        for container in self.containers_of(&sandbox.id) {
+            self.kill(&container).await?;
+        }
+        self.let_go(sandbox).await?;
+        let record = sandbox.change(|record| record.stopped = true);
+        let folder = self.config.sandbox_root(&sandbox.id);
+        blocking(move || save(&folder, &record)).await?;
+        self.tell(&sandbox.id, &sandbox.id, ContainerEventType::ContainerStoppedEvent);
+        Ok(())
+    }
+
+    pub(crate) async fn remove_sandbox(self: &Arc<Self>, id: &str) -> Result<(), Error> {
+        let Ok(sandbox) = self.sandbox(id) else { return Ok(()) };
+        let turn = sandbox.turn.lock().await;
+        self.stop(&sandbox).await?;
+        for container in self.containers_of(id) {
+            self.remove(&container).await?;
+        }
+        self.take_down(&sandbox).await?;
+        self.drop_sandbox(&sandbox);
+        drop(turn);
+        self.tell(id, id, ContainerEventType::ContainerDeletedEvent);
+        Ok(())
+    }
+
+    /// Gives back what the pod has of the host: network, supervisor, namespaces.
+    async fn let_go(&self, sandbox: &Sandbox) -> Result<(), Error> {
+        let record = sandbox.record();
+        if let Some(network) = &self.network
+            && pod_namespaces(&record.config).network() != NamespaceMode::Node
+        {
+            network.detach(&self.pod(sandbox)).await?;
+        }
+        self.dismiss(sandbox).await;
+        let state = self.config.sandbox_state(&sandbox.id);
+        let group = self.group(&sandbox.cgroup_parent(), &sandbox.id);
+        blocking(move || {
+            Pins(&state).release()?;
+            detach(&state.join("shm"))?;
+            group.kill()?;
+            Ok(group.remove()?)
+        })
+        .await
+    }
+
+    /// Ends the pod's supervisor.
+    async fn dismiss(&self, sandbox: &Sandbox) {
+        // A supervisor that was started but never met does not know that it is not needed.
+        let mut child = sandbox.take_child();
+        match sandbox.supervisor() {
+            Some(supervisor) => {
+                sandbox.set_supervisor(None);
+                if let Err(error) = supervisor.call(Request::Quit {}, &[]).await {
+                    tracing::warn!(sandbox = sandbox.id, error = %error, "the supervisor does not quit");
+                    child.as_mut().map_or(Ok(()), std::process::Child::kill).unwrap_or_default();
+                }
+            }
+            None => child.as_mut().map_or(Ok(()), std::process::Child::kill).unwrap_or_default(),
+        }
+        if let Some(mut child) = child {
+            let ended = tokio::time::timeout(FAREWELL, blocking(move || child.wait())).await;
+            if ended.is_err() {
+                tracing::warn!(sandbox = sandbox.id, "the supervisor does not end");
+            }
+        }
+    }
+
+    /// Takes away all that there is of a pod, complete or not.
+    pub(crate) async fn take_down(&self, sandbox: &Sandbox) -> Result<(), Error> {
+        if !sandbox.record().stopped {
+            self.let_go(sandbox).await?;
+        }
+        let (state, root) = (self.config.sandbox_state(&sandbox.id), self.config.sandbox_root(&sandbox.id));
+        blocking(move || remove_folder(&state).and_then(|()| remove_folder(&root))).await
+    }
+}
+
+/// Removes a folder of ours. One that is gone is removed.
+pub(crate) fn remove_folder(folder: &Path) -> Result<(), Error> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        other => other.map_err(Error::io("remove", folder)),
+    }
+}

@@ -1,0 +1,250 @@
+//! The runtime as the container runtime interface has it: each call goes to the part that does it.
+
+use std::collections::HashMap;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use coracle_cgroup::Hierarchies;
+use coracle_cri::streaming::{PortStream, Streaming};
+use coracle_cri::v1::*;
+use coracle_cri::{Events, Result};
+use coracle_podnet::PodNetwork;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::namespaces::Pins;
+use crate::node::{Node, blocking};
+use crate::ports::RootFs;
+use crate::spec::pod_namespaces;
+use crate::supervise::Program;
+
+/// How long a port of a pod may take to answer.
+const DIAL: Duration = Duration::from_secs(10);
+
+/// The container runtime of this node.
+#[derive(Clone)]
+pub struct Runtime {
+    node: Arc<Node>,
+}
+
+impl Runtime {
+    /// Opens the runtime, and finds what runs already. Must be called within a tokio runtime.
+    pub async fn open(
+        config: Config,
+        rootfs: Arc<dyn RootFs>,
+        network: Option<Arc<dyn PodNetwork>>,
+    ) -> std::result::Result<Self, Error> {
+        let hierarchies = Hierarchies::detect()?;
+        let (config, hierarchies, program) = blocking(move || {
+            for folder in [config.sandbox_records(), config.container_records(), config.programs()] {
+                fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+            }
+            let program = Program::install(&config.programs())?;
+            Ok::<_, Error>((config, hierarchies, program))
+        })
+        .await?;
+        let node = Arc::new(Node::new(config, hierarchies, program, rootfs, network));
+        let supervisors = node.supervisors();
+        blocking(move || supervisors.create()).await?;
+        node.recover().await?;
+        Ok(Self { node })
+    }
+}
+
+#[async_trait]
+impl coracle_cri::Runtime for Runtime {
+    async fn version(&self) -> Result<VersionResponse> {
+        Ok(VersionResponse {
+            version: "0.1.0".to_owned(),
+            runtime_name: "coracle".to_owned(),
+            runtime_version: env!("CARGO_PKG_VERSION").to_owned(),
+            runtime_api_version: "v1".to_owned(),
+        })
+    }
+
+    async fn status(&self, verbose: bool) -> Result<StatusResponse> {
+        let ready =
+            |kind: &str| RuntimeCondition { r#type: kind.to_owned(), status: true, ..Default::default() };
+        let not_ready = |reason: String, message: String| RuntimeCondition {
+            r#type: "NetworkReady".to_owned(),
+            status: false,
+            reason,
+            message,
+        };
+        let network = match self.node.network.as_ref().map(|network| network.ready()) {
+            Some(Ok(())) => ready("NetworkReady"),
+            Some(Err(why)) => not_ready(why.reason, why.message),
+            None => {
+                not_ready("NetworkPluginNotReady".to_owned(), "no network for pods is configured".to_owned())
+            }
+        };
+        let mut info = HashMap::new();
+        if verbose {
+            info.insert("cgroups".to_owned(), format!("{:?}", self.node.hierarchies.version()));
+        }
+        Ok(StatusResponse {
+            status: Some(RuntimeStatus { conditions: vec![ready("RuntimeReady"), network] }),
+            info,
+            runtime_handlers: vec![RuntimeHandler {
+                name: String::new(),
+                features: Some(RuntimeHandlerFeatures {
+                    recursive_read_only_mounts: true,
+                    user_namespaces: false,
+                }),
+            }],
+            features: Some(RuntimeFeatures { supplemental_groups_policy: true, ..Default::default() }),
+        })
+    }
+
+    async fn cgroup_driver(&self) -> Result<CgroupDriver> {
+        Ok(CgroupDriver::Cgroupfs)
+    }
+
+    async fn update_runtime_config(&self, _: RuntimeConfig) -> Result<()> {
+        // The address range of pods is the network's own business, which has it from the node.
+        Ok(())
+    }
+
+    async fn run_pod_sandbox(&self, config: PodSandboxConfig, handler: &str) -> Result<String> {
+        Ok(self.node.run_sandbox(config, handler).await?)
+    }
+
+    async fn stop_pod_sandbox(&self, sandbox: &str) -> Result<()> {
+        Ok(self.node.stop_sandbox(sandbox).await?)
+    }
+
+    async fn remove_pod_sandbox(&self, sandbox: &str) -> Result<()> {
+        Ok(self.node.remove_sandbox(sandbox).await?)
+    }
+
+    async fn pod_sandbox_status(&self, sandbox: &str, verbose: bool) -> Result<PodSandboxStatusResponse> {
+        Ok(self.node.sandbox_status(sandbox, verbose)?)
+    }
+
+    async fn list_pod_sandbox(&self, filter: PodSandboxFilter) -> Result<Vec<PodSandbox>> {
+        Ok(self.node.list_sandboxes(&filter))
+    }
+
+    async fn update_pod_sandbox_resources(
+        &self,
+        sandbox: &str,
+        _: Option<LinuxContainerResources>,
+        _: Option<LinuxContainerResources>,
+    ) -> Result<()> {
+        // The pod's own group is the kubelet's, which has changed it already; nothing of ours depends on its size.
+        self.node.sandbox(sandbox)?;
+        Ok(())
+    }
+
+    async fn create_container(
+        &self,
+        sandbox: &str,
+        config: ContainerConfig,
+        sandbox_config: PodSandboxConfig,
+    ) -> Result<String> {
+        Ok(self.node.create_container(sandbox, config, sandbox_config).await?)
+    }
+
+    async fn start_container(&self, container: &str) -> Result<()> {
+        Ok(self.node.start_container(container).await?)
+    }
+
+    async fn stop_container(&self, container: &str, grace: Duration) -> Result<()> {
+        Ok(self.node.stop_container(container, grace).await?)
+    }
+
+    async fn remove_container(&self, container: &str) -> Result<()> {
+        Ok(self.node.remove_container(container).await?)
+    }
+
+    async fn container_status(&self, container: &str, verbose: bool) -> Result<ContainerStatusResponse> {
+        Ok(self.node.container_status(container, verbose)?)
+    }
+
+    async fn list_containers(&self, filter: ContainerFilter) -> Result<Vec<Container>> {
+        Ok(self.node.list_containers(&filter))
+    }
+
+    async fn update_container_resources(
+        &self,
+        container: &str,
+        resources: LinuxContainerResources,
+    ) -> Result<()> {
+        Ok(self.node.update_container(container, resources).await?)
+    }
+
+    async fn reopen_container_log(&self, container: &str) -> Result<()> {
+        Ok(self.node.reopen_log(container).await?)
+    }
+
+    async fn exec_sync(
+        &self,
+        container: &str,
+        command: Vec<String>,
+        timeout: Option<Duration>,
+    ) -> Result<ExecSyncResponse> {
+        Ok(self.node.exec_sync(container, command, timeout).await?)
+    }
+
+    async fn exec(&self, request: ExecRequest) -> Result<Streaming> {
+        Ok(Streaming::Session(self.node.exec(request).await?))
+    }
+
+    async fn attach(&self, request: AttachRequest) -> Result<Streaming> {
+        Ok(Streaming::Session(self.node.attach(&request).await?))
+    }
+
+    async fn port_forward(&self, sandbox: &str, port: u16) -> Result<PortStream> {
+        let sandbox = self.node.sandbox(sandbox)?;
+        if !sandbox.is_ready() {
+            return Err(Error::WrongState(format!("sandbox {:?} is not ready", sandbox.id)).into());
+        }
+        let host = pod_namespaces(&sandbox.record().config).network() == NamespaceMode::Node;
+        let pin = Pins(&self.node.config.sandbox_state(&sandbox.id)).network();
+        let stream = blocking(move || dial((!host).then_some(pin), port)).await;
+        let stream = stream.and_then(tokio::net::TcpStream::from_std);
+        let stream =
+            stream.map_err(|error| coracle_cri::Error::Unavailable(format!("port {port}: {error}")))?;
+        Ok(PortStream::Connection(Box::pin(stream)))
+    }
+
+    async fn container_stats(&self, container: &str) -> Result<ContainerStats> {
+        Ok(self.node.container_stats(container).await?)
+    }
+
+    async fn list_container_stats(&self, filter: ContainerStatsFilter) -> Result<Vec<ContainerStats>> {
+        Ok(self.node.list_container_stats(&filter).await?)
+    }
+
+    async fn pod_sandbox_stats(&self, sandbox: &str) -> Result<PodSandboxStats> {
+        Ok(self.node.sandbox_stats(sandbox).await?)
+    }
+
+    async fn list_pod_sandbox_stats(&self, filter: PodSandboxStatsFilter) -> Result<Vec<PodSandboxStats>> {
+        Ok(self.node.list_sandbox_stats(&filter).await?)
+    }
+
+    async fn container_events(&self) -> Result<Events> {
+        Ok(self.node.events.subscribe())
+    }
+}
+
+/// Connects to a port on a pod's loopback, from a thread that enters the pod's network and ends.
+fn dial(network: Option<std::path::PathBuf>, port: u16) -> std::io::Result<std::net::TcpStream> {
+    let enter = move || {
+        if let Some(pin) = network {
+            let pin = fs::File::open(pin)?;
+            move_into_link_name_space(pin.as_fd(), Some(LinkNameSpaceType::Network))?;
+        }
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let stream = std::net::TcpStream::connect_timeout(&address, DIAL)?;
+        stream.set_nonblocking(true)?;
+        Ok(stream)
+    };
+    std::thread::spawn(enter).join().expect("nothing in there panics")
+}

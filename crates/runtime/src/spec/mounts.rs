@@ -1,0 +1,170 @@
+//! What is mounted in a container: what every one has, the pod's files, then what it asks for.
+
+use std::path::Path;
+
+use coracle_cgroup::Hierarchies;
+use coracle_cri::v1::{LinuxContainerSecurityContext, Mount, NamespaceMode};
+use coracle_supervisor::protocol::{Bind, Filesystem, MountSpec, Propagation};
+
+use super::{Ingredients, pod_namespaces, propagation};
+use crate::config::text;
+use crate::error::Error;
+
+const NOSUID: u64 = libc::MOUNT_ATTR_NOSUID;
+const NODEV: u64 = libc::MOUNT_ATTR_NODEV;
+const NOEXEC: u64 = libc::MOUNT_ATTR_NOEXEC;
+const RDONLY: u64 = libc::MOUNT_ATTR_RDONLY;
+const STRICTATIME: u64 = libc::MOUNT_ATTR_STRICTATIME;
+
+/// Files of the pod that every container sees, unless it brings its own.
+const POD_FILES: [&str; 3] = ["hostname", "hosts", "resolv.conf"];
+
+pub(super) fn list(
+    from: &Ingredients<'_>,
+    security: &LinuxContainerSecurityContext,
+) -> Result<Vec<MountSpec>, Error> {
+    let own = |path: &str| {
+        from.config.mounts.iter().any(|mount| mount.container_path.trim_end_matches('/') == path)
+    };
+    let mut mounts = usual(from, security, &own);
+    for file in POD_FILES {
+        let path = format!("/etc/{file}");
+        if !own(&path) {
+            let bind = Bind {
+                readonly: security.readonly_rootfs,
+                ..bind(&text(&from.pod_folder.join(file)), &path)
+            };
+            mounts.push(MountSpec::Bind { bind });
+        }
+    }
+    // Parents before children, whatever order they were asked for in.
+    let mut asked: Vec<&Mount> = from.config.mounts.iter().collect();
+    asked.sort_by_key(|mount| Path::new(&mount.container_path).components().count());
+    for mount in asked {
+        mounts.push(MountSpec::Bind { bind: asked_for(mount)? });
+    }
+    Ok(mounts)
+}
+
+/// The strongest wish of all mounts is what the root has to be mounted with.
+pub(super) fn root_propagation(mounts: &[Mount]) -> Propagation {
+    let wishes: Vec<Propagation> = mounts.iter().map(propagation).collect();
+    let strongest = [Propagation::Shared {}, Propagation::Slave {}];
+    strongest.into_iter().find(|wish| wishes.contains(wish)).unwrap_or_default()
+}
+
+fn usual(
+    from: &Ingredients<'_>,
+    security: &LinuxContainerSecurityContext,
+    own: &dyn Fn(&str) -> bool,
+) -> Vec<MountSpec> {
+    let readonly = if security.privileged { 0 } else { RDONLY };
+    let mut mounts = vec![
+        new("proc", "/proc", &[], NOSUID | NODEV | NOEXEC),
+        new("tmpfs", "/dev", &[("mode", "755"), ("size", "65536k")], NOSUID | STRICTATIME),
+        new(
+            "devpts",
+            "/dev/pts",
+            &[("newinstance", ""), ("ptmxmode", "0666"), ("mode", "0620"), ("gid", "5")],
+            NOSUID | NOEXEC,
+        ),
+        new("sysfs", "/sys", &[], NOSUID | NODEV | NOEXEC | readonly),
+    ];
+    let host_ipc = pod_namespaces(from.sandbox).ipc() == NamespaceMode::Node;
+    if host_ipc {
+        mounts.push(MountSpec::Bind { bind: Bind { recursive: true, ..bind("/dev/mqueue", "/dev/mqueue") } });
+    } else {
+        mounts.push(new("mqueue", "/dev/mqueue", &[], NOSUID | NODEV | NOEXEC));
+    }
+    if !own("/dev/shm") {
+        let source = if host_ipc { "/dev/shm".to_owned() } else { text(&from.pod_folder.join("shm")) };
+        mounts.push(MountSpec::Bind { bind: bind(&source, "/dev/shm") });
+    }
+    mounts.extend(cgroups(from, security.privileged));
+    let links = [
+        ("/dev/fd", "/proc/self/fd"),
+        ("/dev/stdin", "/proc/self/fd/0"),
+        ("/dev/stdout", "/proc/self/fd/1"),
+        ("/dev/stderr", "/proc/self/fd/2"),
+        ("/dev/ptmx", "pts/ptmx"),
+    ];
+    mounts.extend(
+        links.map(|(path, target)| MountSpec::Link { path: path.to_owned(), target: target.to_owned() }),
+    );
+    mounts
+}
+
+/// Its own cgroups, which it may look at.
+fn cgroups(from: &Ingredients<'_>, privileged: bool) -> Vec<MountSpec> {
+    let readonly = if privileged { 0 } else { RDONLY };
+    let target = "/sys/fs/cgroup";
+    let Hierarchies::V1 { controllers } = from.hierarchies else {
+        return vec![new("cgroup2", target, &[("nsdelegate", "")], NOSUID | NODEV | NOEXEC | readonly)];
+    };
+    // Version 1 has no namespace that would show a container only its own, so each of its groups is mounted by itself.
+    let tmpfs = Filesystem {
+        kind: "tmpfs".to_owned(),
+        target: target.to_owned(),
+        options: vec![("mode".to_owned(), "755".to_owned())],
+        attributes: NOSUID | NODEV | NOEXEC,
+        seal: !privileged,
+    };
+    let mut mounts = vec![MountSpec::New { filesystem: tmpfs }];
+    let group = from.group.path();
+    for mount in from.hierarchies.mounts() {
+        let name = mount.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let source = format!("{}{group}", mount.display());
+        let bind = Bind {
+            readonly: !privileged,
+            attributes: NOSUID | NODEV | NOEXEC,
+            ..bind(&source, &format!("{target}/{name}"))
+        };
+        mounts.push(MountSpec::Bind { bind });
+        // Controllers that share a mount are found by their own names too.
+        let shared = controllers.iter().filter(|(controller, place)| *place == mount && **controller != name);
+        for (controller, _) in shared.filter(|(controller, _)| !controller.contains('=')) {
+            mounts.push(MountSpec::Link { path: format!("{target}/{controller}"), target: name.clone() });
+        }
+    }
+    mounts
+}
+
+fn asked_for(mount: &Mount) -> Result<Bind, Error> {
+    if mount.image.is_some() {
+        return Err(Error::Unsupported("mounting an image as a volume"));
+    }
+    if !mount.uid_mappings.is_empty() || !mount.gid_mappings.is_empty() {
+        return Err(Error::Unsupported("mapping the owners of a volume"));
+    }
+    if !mount.container_path.starts_with('/') || mount.host_path.is_empty() {
+        return Err(Error::Invalid(format!("mount {:?} at {:?}", mount.host_path, mount.container_path)));
+    }
+    if mount.recursive_read_only && (!mount.readonly || propagation(mount) != Propagation::default()) {
+        return Err(Error::Invalid(
+            "a mount that is read-only with all below is read-only and private".to_owned(),
+        ));
+    }
+    // The kubelet makes what must be made; what it cannot know of is a folder.
+    if !Path::new(&mount.host_path).exists() {
+        let path = Path::new(&mount.host_path);
+        std::fs::create_dir_all(path).map_err(Error::io("create", path))?;
+    }
+    Ok(Bind {
+        recursive: true,
+        readonly: mount.readonly,
+        recursive_readonly: mount.recursive_read_only,
+        propagation: propagation(mount),
+        ..bind(&mount.host_path, &mount.container_path)
+    })
+}
+
+fn bind(source: &str, target: &str) -> Bind {
+    Bind { source: source.to_owned(), target: target.to_owned(), ..Bind::default() }
+}
+
+fn new(kind: &str, target: &str, options: &[(&str, &str)], attributes: u64) -> MountSpec {
+    let options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let filesystem =
+        Filesystem { kind: kind.to_owned(), target: target.to_owned(), options, attributes, seal: false };
+    MountSpec::New { filesystem }
+}

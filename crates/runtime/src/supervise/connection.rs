@@ -1,0 +1,167 @@
+//! A connection to one supervisor: requests and their replies, and news that nobody asked for.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use coracle_supervisor::protocol::{
+    ContainerReport, Exit, FromRuntime, FromSupervisor, Reply, Request, VERSION, decode, encode,
+};
+use coracle_supervisor::socket;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::program::dial;
+use crate::error::Error;
+use crate::sys;
+
+/// How long a supervisor may take for anything but running a program.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+type Answer = (Reply, Vec<OwnedFd>);
+type Waiting = Arc<Mutex<HashMap<u64, mpsc::UnboundedSender<Answer>>>>;
+
+/// What a supervisor tells by itself.
+#[derive(Debug)]
+pub(crate) enum News {
+    Exited {
+        container: String,
+        exit: Exit,
+    },
+    /// It is gone, and nobody asked it to.
+    Gone,
+}
+
+pub(crate) struct Supervisor {
+    socket: Arc<AsyncFd<OwnedFd>>,
+    next: AtomicU64,
+    waiting: Waiting,
+    reader: JoinHandle<()>,
+}
+
+/// A process that was started in a container.
+pub(crate) struct Exec {
+    pub(crate) number: u64,
+    pub(crate) terminal: Option<OwnedFd>,
+    answers: mpsc::UnboundedReceiver<Answer>,
+}
+
+impl Exec {
+    /// Waits for its exit code; none when nobody knows any more.
+    pub(crate) async fn ended(&mut self) -> Option<i32> {
+        match self.answers.recv().await {
+            Some((Reply::ExecExited { code }, _)) => Some(code),
+            _ => None,
+        }
+    }
+}
+
+impl Supervisor {
+    /// Connects to the supervisor in a folder, and learns what it holds.
+    pub(crate) async fn connect(
+        folder: &Path,
+        news: mpsc::UnboundedSender<News>,
+    ) -> Result<(Self, Vec<ContainerReport>), Error> {
+        let socket = sys::watch(dial(folder)?).map_err(Error::io("watch the supervisor in", folder))?;
+        let socket = Arc::new(socket);
+        let waiting = Waiting::default();
+        let reader = tokio::spawn(read(Arc::clone(&socket), Arc::clone(&waiting), news));
+        let supervisor = Self { socket, next: AtomicU64::new(1), waiting, reader };
+        match supervisor.call(Request::Hello {}, &[]).await? {
+            (Reply::Welcome { version: VERSION, containers, .. }, _) => Ok((supervisor, containers)),
+            (Reply::Welcome { version, .. }, _) => Err(Error::SupervisorVersion(version)),
+            _ => Err(Error::SupervisorSilent),
+        }
+    }
+
+    /// Sends a request and waits for its reply.
+    pub(crate) async fn call(
+        &self,
+        request: Request,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<Answer, Error> {
+        let (number, mut answers) = self.send(request, descriptors).await?;
+        let answer = tokio::time::timeout(PATIENCE, answers.recv()).await;
+        self.forget(number);
+        match answer {
+            Err(_) => Err(Error::SupervisorSilent),
+            Ok(None) => Err(Error::SupervisorGone),
+            Ok(Some((Reply::Failed { failure }, _))) => Err(Error::Refused(failure)),
+            Ok(Some(answer)) => Ok(answer),
+        }
+    }
+
+    /// Starts a process in a container.
+    pub(crate) async fn exec(&self, request: Request, descriptors: &[BorrowedFd<'_>]) -> Result<Exec, Error> {
+        let (number, mut answers) = self.send(request, descriptors).await?;
+        match tokio::time::timeout(PATIENCE, answers.recv()).await {
+            Ok(Some((Reply::ExecStarted { .. }, mut terminal))) => {
+                Ok(Exec { number, terminal: terminal.pop(), answers })
+            }
+            Ok(Some((Reply::Failed { failure }, _))) => {
+                self.forget(number);
+                Err(Error::Refused(failure))
+            }
+            Ok(_) => Err(Error::SupervisorGone),
+            Err(_) => {
+                self.forget(number);
+                Err(Error::SupervisorSilent)
+            }
+        }
+    }
+
+    async fn send(
+        &self,
+        request: Request,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(u64, mpsc::UnboundedReceiver<Answer>), Error> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, answers) = mpsc::unbounded_channel();
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(number, sender);
+        let message = encode(&FromRuntime { number, request });
+        let send = |socket: &OwnedFd| socket::send(socket, &message, descriptors);
+        if self.socket.async_io(Interest::WRITABLE, send).await.is_err() || self.reader.is_finished() {
+            self.forget(number);
+            return Err(Error::SupervisorGone);
+        }
+        Ok((number, answers))
+    }
+
+    fn forget(&self, number: u64) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+    }
+}
+
+impl Drop for Supervisor {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+/// Hands replies to who waits for them, until the supervisor is gone.
+async fn read(socket: Arc<AsyncFd<OwnedFd>>, waiting: Waiting, news: mpsc::UnboundedSender<News>) {
+    let receive = |socket: &OwnedFd| socket::receive(socket.as_fd());
+    while let Ok(Some((message, descriptors))) = socket.async_io(Interest::READABLE, receive).await {
+        let Ok(FromSupervisor { number, reply }) = decode(&message) else { break };
+        if let Reply::Exited { container, exit } = reply {
+            // Nobody listens when the runtime goes away; the exit is written down.
+            news.send(News::Exited { container, exit }).unwrap_or_default();
+            continue;
+        }
+        let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = matches!(reply, Reply::ExecExited { .. });
+        if let Some(sender) = waiting.get(&number) {
+            sender.send((reply, descriptors)).unwrap_or_default();
+        }
+        if last {
+            waiting.remove(&number);
+        }
+    }
+    waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    news.send(News::Gone).unwrap_or_default();
+}

@@ -1,0 +1,7 @@
+//! The supervisors of pods, seen from here: their program, and a connection to each.
+
+mod connection;
+mod program;
+
+pub(crate) use connection::{Exec, News, Supervisor};
+pub(crate) use program::Program;

@@ -1,0 +1,97 @@
+//! The supervisor's program: installed under a name that tells its content, and started.
+//!
+//! It is never overwritten: pods that run keep the one they were started with. It is started from a read-only mount that
+//! is nowhere in the file system, so that no container can write to the file behind `/proc/PID/exe`.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::fs::CWD;
+use rustix::mount::{OpenTreeFlags, open_tree};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
+};
+
+use crate::error::Error;
+use crate::{ids, sys};
+
+static SUPERVISOR: &[u8] = include_bytes!(env!("CORACLE_SUPERVISOR"));
+
+/// How many may wait to be connected.
+const BACKLOG: i32 = 16;
+
+pub(crate) struct Program {
+    mount: OwnedFd,
+}
+
+impl Program {
+    pub(crate) fn install(folder: &Path) -> Result<Self, Error> {
+        let digest = ids::hex(ring::digest::digest(&ring::digest::SHA256, SUPERVISOR).as_ref());
+        let path = folder.join(format!("supervisor-{}", &digest[..16]));
+        if fs::read(&path).ok().as_deref() != Some(SUPERVISOR) {
+            write_program(&path).map_err(Error::io("install", &path))?;
+        }
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        let mount = open_tree(CWD, &path, flags).map_err(|errno| Error::io("open", &path)(errno.into()))?;
+        sys::make_readonly(std::os::fd::AsFd::as_fd(&mount)).map_err(Error::io("make read-only", &path))?;
+        Ok(Self { mount })
+    }
+
+    /// Starts a supervisor that listens in this folder. It joins the given cgroups by itself.
+    pub(crate) fn start(&self, sandbox: &str, folder: &Path, cgroups: &[PathBuf]) -> Result<Child, Error> {
+        let socket = listener(folder).map_err(Error::io("listen in", folder))?;
+        let log = folder.join("supervisor.log");
+        let log = File::create(&log).map_err(Error::io("create", &log))?;
+        // A spawn without a fork: this process may be large, and has many threads.
+        Command::new(format!("/proc/self/fd/{}", self.mount.as_raw_fd()))
+            .arg0("coracle-supervisor")
+            .arg(sandbox)
+            .args(cgroups)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::from(socket))
+            .stdout(Stdio::null())
+            .stderr(Stdio::from(log))
+            .spawn()
+            .map_err(Error::io("start the supervisor in", folder))
+    }
+}
+
+fn write_program(path: &Path) -> io::Result<()> {
+    let unfinished = path.with_extension(format!("new-{}", std::process::id()));
+    let mut file =
+        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o500).open(&unfinished)?;
+    file.write_all(SUPERVISOR)?;
+    drop(file);
+    fs::rename(&unfinished, path)
+}
+
+/// Sockets have short names; folders need not. So the folder is named by its descriptor.
+fn address(folder: &File) -> io::Result<SocketAddrUnix> {
+    Ok(SocketAddrUnix::new(format!("/proc/self/fd/{}/supervisor", folder.as_raw_fd()))?)
+}
+
+fn listener(folder: &Path) -> io::Result<OwnedFd> {
+    let folder = File::open(folder)?;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    bind(&socket, &address(&folder)?)?;
+    listen(&socket, BACKLOG)?;
+    Ok(socket)
+}
+
+/// Connects to the supervisor that listens in a folder.
+pub(super) fn dial(folder: &Path) -> Result<OwnedFd, Error> {
+    let dial = || -> io::Result<OwnedFd> {
+        let folder = File::open(folder)?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+        connect(&socket, &address(&folder)?)?;
+        Ok(socket)
+    };
+    dial().map_err(Error::io("reach the supervisor in", folder))
+}

@@ -1,0 +1,486 @@
+//! Containers of this runtime, from their creation to their end.
+#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Node, script, with_resources, with_security};
+use coracle_cri::streaming::{PortStream, Streaming, TerminalSize};
+use coracle_cri::v1::*;
+use coracle_cri::{Error, Runtime as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio_stream::StreamExt as _;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_runs_prints_and_ends() {
+    let node = Node::new("runs").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let id =
+        node.run(&sandbox, &pod, script("one", "echo out; echo err >&2; hostname; echo $$; exit 3")).await;
+    let status = node.ended(&id).await;
+    assert_eq!((status.exit_code, status.reason.as_str()), (3, "Error"));
+    let mut lines = node.log("pod", "one");
+    lines.sort();
+    let line = |stream: &str, text: &str| (stream.to_owned(), "F".to_owned(), text.to_owned());
+    assert_eq!(
+        lines,
+        [line("stderr", "err"), line("stdout", "1"), line("stdout", "out"), line("stdout", "pod")]
+    );
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_runs_in_a_running_container() {
+    let node = Node::new("exec").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let id = node.run(&sandbox, &pod, script("one", "sleep 1000")).await;
+    assert_eq!(node.status(&id).await.state(), ContainerState::ContainerRunning);
+    let (code, out, err) = node.exec(&id, "echo hello; echo oops >&2; exit 5").await;
+    assert_eq!((code, out.as_str(), err.as_str()), (5, "hello\n", "oops\n"));
+    // A child that lives on holds the streams open; the answer does not wait for it.
+    assert_eq!(node.exec(&id, "sleep 1000 & echo done").await.1, "done\n");
+    let late =
+        node.runtime.exec_sync(&id, vec!["sleep".into(), "100".into()], Some(Duration::from_millis(200)));
+    assert!(matches!(late.await, Err(Error::DeadlineExceeded(_))));
+    let missing = node.runtime.exec_sync(&id, vec!["/no/such".into()], None).await.unwrap_err();
+    assert_eq!(missing.to_string(), "exec: \"/no/such\": stat /no/such: no such file or directory");
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_is_not_there_is_an_error_of_the_start() {
+    let node = Node::new("missing").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let check = async |name: &str, command: &str, expected: &str| {
+        let config = ContainerConfig { command: vec![command.to_owned()], ..script(name, "") };
+        let id = node.runtime.create_container(&sandbox, config, pod.clone()).await.unwrap();
+        assert_eq!(node.runtime.start_container(&id).await.unwrap_err().to_string(), expected);
+        let status = node.status(&id).await;
+        assert_eq!((status.state(), status.exit_code), (ContainerState::ContainerExited, 128));
+        assert_eq!((status.reason.as_str(), status.message.as_str()), ("StartError", expected));
+    };
+    check("a", "no-such", "exec: \"no-such\": executable file not found in $PATH").await;
+    check("b", "/no/such", "exec: \"/no/such\": stat /no/such: no such file or directory").await;
+    check("c", "/etc/passwd", "exec: \"/etc/passwd\": permission denied").await;
+    let other = ContainerConfig {
+        image: Some(ImageSpec { image: "none".into(), ..Default::default() }),
+        ..script("d", "")
+    };
+    assert!(matches!(
+        node.runtime.create_container(&sandbox, other, pod.clone()).await,
+        Err(Error::NotFound(_))
+    ));
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_sees_what_it_may_and_nothing_else() {
+    let node = Node::new("sees").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let config = with_security(script("one", "sleep 1000"), |security| {
+        security.run_as_username = "web".to_owned();
+        security.no_new_privs = true;
+        security.readonly_rootfs = true;
+        security.supplemental_groups = vec![77];
+        security.capabilities =
+            Some(Capability { drop_capabilities: vec!["ALL".into()], ..Default::default() });
+    });
+    let config = ContainerConfig { working_dir: "/made/here".into(), ..config };
+    let id = node.run(&sandbox, &pod, config).await;
+    let check = async |script: &str, expected: &str| {
+        let (_, out, err) = node.exec(&id, script).await;
+        assert_eq!((out.trim(), err.trim()), (expected, ""), "{script}");
+    };
+    // What holds for the first process holds for those that come later.
+    for process in ["self", "1"] {
+        check(
+            &format!("grep -E '^(NoNewPrivs|Seccomp):' /proc/{process}/status | tr '\\n\\t' '  '"),
+            "NoNewPrivs: 1 Seccomp: 2",
+        )
+        .await;
+        check(
+            &format!("grep -E '^Cap(Prm|Eff|Bnd)' /proc/{process}/status | tr -d '\\n\\t'"),
+            "CapPrm:0000000000000000CapEff:0000000000000000CapBnd:0000000000000000",
+        )
+        .await;
+        check(&format!("grep '^Groups' /proc/{process}/status"), "Groups:\t34 50 77").await;
+    }
+    check("id -u; id -g", "33\n34").await;
+    check("readlink /proc/1/cwd; echo $HOME", "/made/here\n/srv").await;
+    check("touch /x 2>/dev/null; echo $?", "1").await;
+    check("cat /proc/keys; ls /sys/firmware", "").await;
+    check("echo 1 2>/dev/null > /proc/sys/kernel/hostname; echo $?", "1").await;
+    check("ls /proc | grep -c '^[0-9]'", "6").await;
+    check(
+        "ls /dev | tr '\\n' ' '",
+        "fd full mqueue null ptmx pts random shm stderr stdin stdout tty urandom zero",
+    )
+    .await;
+    check("cat /etc/hostname; grep -c . /proc/self/cgroup >/dev/null; echo", "pod").await;
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_is_asked_to_end_and_then_made_to() {
+    let node = Node::new("stops").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let polite = node
+        .run(&sandbox, &pod, script("polite", "trap 'exit 7' TERM; echo up; while :; do sleep 0.05; done"))
+        .await;
+    let deaf =
+        node.run(&sandbox, &pod, script("deaf", "trap '' TERM; echo up; while :; do sleep 0.05; done")).await;
+    node.printed("pod", "polite", "up").await;
+    node.printed("pod", "deaf", "up").await;
+    node.runtime.stop_container(&polite, Duration::from_secs(20)).await.unwrap();
+    assert_eq!(node.status(&polite).await.exit_code, 7);
+    node.runtime.stop_container(&deaf, Duration::from_millis(300)).await.unwrap();
+    assert_eq!(node.status(&deaf).await.exit_code, 137);
+    // Once more, and of what is not there.
+    node.runtime.stop_container(&deaf, Duration::ZERO).await.unwrap();
+    node.runtime.stop_container("none", Duration::ZERO).await.unwrap();
+    node.runtime.remove_container("none").await.unwrap();
+    assert!(matches!(node.runtime.container_status("none", false).await, Err(Error::NotFound(_))));
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_that_takes_too_much_memory_is_killed_and_says_why() {
+    let node = Node::new("memory").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let greedy =
+        with_resources(script("greedy", "exec dd if=/dev/zero of=/dev/null bs=200M count=1"), |resources| {
+            resources.memory_limit_in_bytes = 32 << 20;
+        });
+    let id = node.run(&sandbox, &pod, greedy).await;
+    let status = node.ended(&id).await;
+    assert_eq!((status.exit_code, status.reason.as_str()), (137, "OOMKilled"));
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fork_bomb_stays_in_its_container() {
+    let node = Node::with("bomb", |config| config.pids_limit = Some(30)).await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let bomb = "f() { f | f & }; f; sleep 1000";
+    let id = node
+        .run(&sandbox, &pod, script("bomb", &format!("while :; do sh -c '{bomb}'; done 2>/dev/null")))
+        .await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let stats = node.runtime.pod_sandbox_stats(&sandbox).await.unwrap().linux.unwrap();
+    let processes = stats.process.unwrap().process_count.unwrap().value;
+    assert!(processes <= 31, "{processes} processes");
+    node.runtime.stop_container(&id, Duration::ZERO).await.unwrap();
+    assert_eq!(node.status(&id).await.exit_code, 137);
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_finds_everything_again() {
+    let mut node = Node::new("restart").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let count = "i=0; while :; do i=$((i+1)); echo $i; sleep 0.01; done";
+    let counter = node.run(&sandbox, &pod, script("counter", count)).await;
+    let short = node.run(&sandbox, &pod, script("short", "sleep 0.3; exit 9")).await;
+    let created =
+        node.runtime.create_container(&sandbox, script("created", "exit 4"), pod.clone()).await.unwrap();
+    node.away(Duration::from_millis(600)).await;
+    assert_eq!(node.status(&short).await.exit_code, 9);
+    assert_eq!(node.status(&counter).await.state(), ContainerState::ContainerRunning);
+    assert_eq!(node.exec(&counter, "echo here").await.1, "here\n");
+    node.runtime.start_container(&created).await.unwrap();
+    assert_eq!(node.ended(&created).await.exit_code, 4);
+    node.runtime.stop_container(&counter, Duration::ZERO).await.unwrap();
+    assert_eq!(node.status(&counter).await.exit_code, 137);
+    let numbers: Vec<usize> =
+        node.log("pod", "counter").iter().map(|(_, _, text)| text.parse().unwrap()).collect();
+    assert!(numbers.len() > 20, "{} lines", numbers.len());
+    assert_eq!(numbers, (1..=numbers.len()).collect::<Vec<_>>(), "no gap");
+    assert!(matches!(node.runtime.run_pod_sandbox(pod, "").await, Err(Error::AlreadyExists(_))));
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_supervisor_ends_its_pod_and_nothing_else() {
+    let node = Node::new("orphans").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let (other_pod, other) = node.sandbox("other").await;
+    let id = node.run(&sandbox, &pod, script("one", "sleep 1000")).await;
+    let untouched = node.run(&other, &other_pod, script("one", "sleep 1000")).await;
+    node.kill_supervisor(&sandbox);
+    assert_eq!(node.ended(&id).await.exit_code, 255);
+    let status = node.runtime.pod_sandbox_status(&sandbox, false).await.unwrap().status.unwrap();
+    assert_eq!(status.state(), PodSandboxState::SandboxNotready);
+    assert_eq!(node.exec(&untouched, "echo fine").await.1, "fine\n");
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_is_rotated_without_losing_a_line() {
+    let node = Node::new("rotation").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let id = node.run(&sandbox, &pod, script("one", "seq 1 200000")).await;
+    let path = node.path().join("logs/pod/one.log");
+    let mut numbers = Vec::new();
+    for turn in 0..5 {
+        let old = path.with_extension(turn.to_string());
+        std::fs::rename(&path, &old).unwrap();
+        // It may have ended already: then there is nothing more to write.
+        drop(node.runtime.reopen_container_log(&id).await);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        numbers.extend(common::lines(&old));
+        if !path.exists() {
+            break;
+        }
+    }
+    assert_eq!(node.ended(&id).await.exit_code, 0);
+    numbers.extend(common::lines(&path));
+    assert_eq!(numbers.len(), 200_000);
+    assert!(numbers.iter().enumerate().all(|(at, (_, _, text))| *text == (at + 1).to_string()));
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_loses_lines_but_never_the_container() {
+    let node = Node::new("full").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let logs = node.path().join("logs/pod");
+    rustix::mount::mount("small", &logs, "tmpfs", rustix::mount::MountFlags::empty(), c"size=64k").unwrap();
+    let id = node.run(&sandbox, &pod, script("one", "seq 1 100000; exit 6")).await;
+    assert_eq!(node.ended(&id).await.exit_code, 6);
+    let lines = node.log("pod", "one");
+    assert!(lines.len() > 100, "{} lines", lines.len());
+    assert!(lines.iter().all(|(_, _, text)| text.parse::<u32>().is_ok()), "whole lines only");
+    rustix::mount::unmount(&logs, rustix::mount::UnmountFlags::DETACH).unwrap();
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_path_in_an_image_leads_to_the_host() {
+    let node = Node::new("escape").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let (host, volume) = (node.path().join("host"), node.path().join("volume"));
+    std::fs::create_dir_all(&host).unwrap();
+    std::fs::create_dir_all(&volume).unwrap();
+    std::fs::write(volume.join("from-volume"), "").unwrap();
+    common::plant_links(node.path(), &host);
+    let targets = ["/absolute/a", "/relative/b", "/up/../../../../../../c", "/chain/d", "/dangling"];
+    let mounts = targets.map(|target| Mount {
+        container_path: target.to_owned(),
+        host_path: volume.to_string_lossy().into_owned(),
+        ..Default::default()
+    });
+    let config = ContainerConfig { mounts: mounts.to_vec(), ..script("one", "ls /absolute/a /c /dangling") };
+    let id = node.run(&sandbox, &pod, config).await;
+    assert_eq!(node.ended(&id).await.exit_code, 0, "{:?}", node.log("pod", "one"));
+    let found = node.log("pod", "one").iter().filter(|(_, _, text)| text == "from-volume").count();
+    assert_eq!(found, 3);
+    assert_eq!(std::fs::read_dir(&host).unwrap().count(), 0, "nothing was made on the host");
+    std::fs::remove_file(node.path().join("links")).unwrap();
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn volumes_are_mounted_as_they_were_asked_for() {
+    let node = Node::new("volumes").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let volume = node.path().join("volume");
+    std::fs::create_dir_all(&volume).unwrap();
+    std::fs::write(volume.join("file"), "content\n").unwrap();
+    let mount = |target: &str, source: &std::path::Path, readonly| Mount {
+        container_path: target.to_owned(),
+        host_path: source.to_string_lossy().into_owned(),
+        readonly,
+        ..Default::default()
+    };
+    let mounts = vec![
+        mount("/deep/er/rw", &volume, false),
+        mount("/ro", &volume, true),
+        mount("/etc/file", &volume.join("file"), true),
+    ];
+    let id = node.run(&sandbox, &pod, ContainerConfig { mounts, ..script("one", "sleep 1000") }).await;
+    let (_, out, _) = node
+        .exec(&id, "cat /ro/file /etc/file; touch /ro/x 2>/dev/null; echo $?; touch /deep/er/rw/y; echo $?")
+        .await;
+    assert_eq!(out, "content\ncontent\n1\n0\n");
+    assert!(volume.join("y").exists());
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminal_is_a_terminal() {
+    let node = Node::new("terminal").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let id = node.run(&sandbox, &pod, script("one", "sleep 1000")).await;
+    let request = ExecRequest {
+        container_id: id.clone(),
+        cmd: ["sh", "-c", "tty; read line; echo got $line; stty size; exit 3"].map(str::to_owned).to_vec(),
+        tty: true,
+        stdin: true,
+        stdout: true,
+        stderr: false,
+    };
+    let Streaming::Session(mut session) = node.runtime.exec(request).await.unwrap() else {
+        panic!("a session")
+    };
+    session.resize.take().unwrap().send(TerminalSize { columns: 91, rows: 47 }).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    session.stdin.as_mut().unwrap().write_all(b"words\n").await.unwrap();
+    let mut text = String::new();
+    session.stdout.unwrap().read_to_string(&mut text).await.unwrap();
+    assert_eq!(text.replace('\r', ""), "/dev/pts/0\nwords\ngot words\n47 91\n");
+    assert_eq!(session.exit.await.unwrap(), 3);
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_attaches_speaks_with_the_first_process() {
+    let node = Node::new("attach").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    for tty in [false, true] {
+        let name = format!("tty-{tty}");
+        let read = "while read line; do echo got $line; done; echo over; exit 2";
+        let config = ContainerConfig { stdin: true, stdin_once: true, tty, ..script(&name, read) };
+        let id = node.run(&sandbox, &pod, config).await;
+        let request =
+            AttachRequest { container_id: id.clone(), stdin: true, tty, stdout: true, stderr: !tty };
+        let Streaming::Session(mut session) = node.runtime.attach(request).await.unwrap() else {
+            panic!("a session")
+        };
+        let mut stdin = session.stdin.take().unwrap();
+        stdin.write_all(b"one\n").await.unwrap();
+        let mut text = vec![0; 64];
+        let mut seen = String::new();
+        while !seen.contains("got one") {
+            let count = session.stdout.as_mut().unwrap().read(&mut text).await.unwrap();
+            seen += &String::from_utf8_lossy(&text[..count]);
+        }
+        if tty {
+            stdin.write_all(&[4]).await.unwrap();
+        }
+        drop(stdin);
+        session.stdout.unwrap().read_to_string(&mut seen).await.unwrap();
+        assert!(seen.replace('\r', "").ends_with("over\n"), "{seen:?}");
+        assert_eq!(session.exit.await.unwrap(), 2);
+        assert_eq!(node.ended(&id).await.exit_code, 2);
+    }
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hundred_commands_run_at_once() {
+    let node = Node::new("many").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let id = node.run(&sandbox, &pod, script("one", "sleep 1000")).await;
+    let mut running = Vec::new();
+    for number in 0..200 {
+        let (runtime, id) = (node.runtime.clone(), id.clone());
+        running.push(tokio::spawn(async move {
+            let command = vec!["sh".into(), "-c".into(), format!("echo {number}; exit {}", number % 100)];
+            runtime.exec_sync(&id, command, None).await.unwrap()
+        }));
+    }
+    for (number, running) in running.into_iter().enumerate() {
+        let answer = running.await.unwrap();
+        assert_eq!(answer.stdout, format!("{number}\n"));
+        assert_eq!(answer.exit_code, i32::try_from(number % 100).unwrap());
+    }
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn containers_of_a_pod_share_what_it_says() {
+    let node = Node::new("shared").await;
+    let mut pod = node.pod("pod");
+    let share = NamespaceOption { pid: NamespaceMode::Pod.into(), ..Default::default() };
+    let linux = pod.linux.as_mut().unwrap();
+    linux.security_context.as_mut().unwrap().namespace_options = Some(share.clone());
+    linux.sysctls.insert("net.ipv4.ip_unprivileged_port_start".into(), "77".into());
+    let sandbox = node.runtime.run_pod_sandbox(pod.clone(), "").await.unwrap();
+    let sharing = |name: &str, text: &str| {
+        with_security(script(name, text), |security| security.namespace_options = Some(share.clone()))
+    };
+    let one = node.run(&sandbox, &pod, sharing("one", "sleep 1000")).await;
+    let two = node.run(&sandbox, &pod, sharing("two", "sleep 0.2 & exit 0")).await;
+    let (_, out, _) = node
+        .exec(&one, "tr '\\0' ' ' < /proc/1/cmdline; cat /proc/sys/net/ipv4/ip_unprivileged_port_start")
+        .await;
+    assert_eq!(out, "coracle-supervisor pause 77\n");
+    // What the other container left behind is ended with it, and nobody stays a zombie.
+    node.ended(&two).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let (_, out, _) = node.exec(&one, "ps -o stat,args | grep -E '^Z|sleep 0.2' | grep -v grep; echo").await;
+    assert_eq!(out.trim(), "");
+    let target =
+        NamespaceOption { pid: NamespaceMode::Target.into(), target_id: one.clone(), ..Default::default() };
+    let debugger = with_security(script("debug", "ps -o args | grep -c '^sleep 1000'"), |security| {
+        security.namespace_options = Some(target);
+    });
+    let debugger = node.run(&sandbox, &pod, debugger).await;
+    assert_eq!(node.ended(&debugger).await.exit_code, 0);
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_tell_a_containers_life_and_ports_are_reached() {
+    let node = Node::new("events").await;
+    let mut events = node.runtime.container_events().await.unwrap();
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let id = node.run(&sandbox, &pod, script("one", "echo hello | nc -l -p 8080")).await;
+    let mut answer = String::new();
+    for _ in 0..100 {
+        if let Ok(PortStream::Connection(mut connection)) = node.runtime.port_forward(&sandbox, 8080).await {
+            connection.read_to_string(&mut answer).await.unwrap();
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(answer, "hello\n");
+    assert_eq!(node.ended(&id).await.exit_code, 0);
+    node.runtime.remove_container(&id).await.unwrap();
+    let mut kinds = Vec::new();
+    while kinds.len() < 4 {
+        let event = events.next().await.unwrap().unwrap();
+        if event.container_id == id {
+            kinds.push(event.container_event_type());
+        }
+    }
+    use ContainerEventType::*;
+    assert_eq!(
+        kinds,
+        [ContainerCreatedEvent, ContainerStartedEvent, ContainerStoppedEvent, ContainerDeletedEvent]
+    );
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_pods_come_and_go_and_leave_nothing() {
+    let node = std::sync::Arc::new(Node::new("cycles").await);
+    let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let cycle = |node: std::sync::Arc<Node>, number: usize| async move {
+        let (pod, sandbox) = node.sandbox(&format!("pod-{number}")).await;
+        let id = node.run(&sandbox, &pod, script("one", "exit 0")).await;
+        if number % 2 == 0 {
+            node.ended(&id).await;
+        }
+        node.runtime.remove_pod_sandbox(&sandbox).await.unwrap();
+    };
+    cycle(std::sync::Arc::clone(&node), 0).await;
+    let before = descriptors();
+    let lanes: Vec<_> = (0..10)
+        .map(|lane| {
+            let node = std::sync::Arc::clone(&node);
+            tokio::spawn(async move {
+                for round in 0..100 {
+                    cycle(std::sync::Arc::clone(&node), 1 + lane * 100 + round).await;
+                }
+            })
+        })
+        .collect();
+    for lane in lanes {
+        lane.await.unwrap();
+    }
+    // Other tests of this process have descriptors of their own.
+    assert!(descriptors() < before + 500, "{} descriptors, {before} before", descriptors());
+    std::sync::Arc::into_inner(node).unwrap().clear().await;
+}

@@ -1,0 +1,76 @@
+//! Giving up rights: who a program runs as, and what it may do.
+
+use coracle_supervisor::protocol::Process;
+use rustix::fs::{Gid, Uid};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, configure_capability_in_ambient_set, remove_capability_from_bounding_set,
+    set_capabilities, set_keep_capabilities, set_no_new_privs, set_thread_groups, set_thread_res_gid,
+    set_thread_res_uid,
+};
+
+use crate::step::{During as _, StepError};
+use crate::sys;
+
+/// The highest capability of the kernels we know; the running one may know fewer.
+const MOST_CAPABILITIES: u32 = 63;
+
+/// Becomes the user and keeps the capabilities that the program is to have.
+pub(super) fn assume(process: &Process) -> Result<(), StepError> {
+    // Without no_new_privs a filter may only be loaded while we still have CAP_SYS_ADMIN; with it, the later the better.
+    if !process.no_new_privileges {
+        load_filters(process)?;
+    }
+    bound(process.capabilities.bounding)?;
+    set_keep_capabilities(true).during(|| "keep capabilities".to_owned())?;
+    let groups: Vec<Gid> = process.groups.iter().map(|group| Gid::from_raw(*group)).collect();
+    set_thread_groups(&groups).during(|| "set the groups".to_owned())?;
+    let gid = Gid::from_raw(process.gid);
+    set_thread_res_gid(gid, gid, gid).during(|| format!("become group {}", process.gid))?;
+    let uid = Uid::from_raw(process.uid);
+    set_thread_res_uid(uid, uid, uid).during(|| format!("become user {}", process.uid))?;
+    set_capabilities(None, capability_sets(process)).during(|| "set the capabilities".to_owned())?;
+    set_keep_capabilities(false).during(|| "keep no more capabilities".to_owned())?;
+    for capability in bits(process.capabilities.ambient) {
+        configure_capability_in_ambient_set(CapabilitySet::from_bits_retain(1 << capability), true)
+            .during(|| format!("keep capability {capability} across programs"))?;
+    }
+    if process.no_new_privileges {
+        set_no_new_privs(true).during(|| "give up new privileges".to_owned())?;
+        load_filters(process)?;
+    }
+    Ok(())
+}
+
+fn load_filters(process: &Process) -> Result<(), StepError> {
+    process
+        .seccomp
+        .iter()
+        .try_for_each(|program| sys::load_seccomp(program).during(|| "load the seccomp filter".to_owned()))
+}
+
+/// Drops what is not in the bounding set. The kernel says EINVAL beyond the last one it knows.
+fn bound(keep: u64) -> Result<(), StepError> {
+    for capability in 0..=MOST_CAPABILITIES {
+        if keep & (1 << capability) != 0 {
+            continue;
+        }
+        match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << capability)) {
+            Err(rustix::io::Errno::INVAL) => break,
+            other => other.during(|| format!("drop capability {capability}"))?,
+        }
+    }
+    Ok(())
+}
+
+fn capability_sets(process: &Process) -> CapabilitySets {
+    let capabilities = &process.capabilities;
+    CapabilitySets {
+        effective: CapabilitySet::from_bits_retain(capabilities.permitted),
+        permitted: CapabilitySet::from_bits_retain(capabilities.permitted),
+        inheritable: CapabilitySet::from_bits_retain(capabilities.inheritable),
+    }
+}
+
+fn bits(set: u64) -> impl Iterator<Item = u32> {
+    (0..=MOST_CAPABILITIES).filter(move |bit| set & (1 << bit) != 0)
+}

@@ -1,0 +1,171 @@
+//! Making a process, the child's half: from the clone to the program.
+//!
+//! A container's first process enters the pod's namespaces, builds its root filesystem ([`root`], [`mounts`],
+//! [`devices`]) and turns it into its root, then waits at the gate. A further process enters the namespaces of the
+//! container. Both then give up what they may not keep ([`identity`]) and become the program ([`program`]).
+//!
+//! What runs here is a copy of the supervisor with one thread, so it may allocate; but what it does to itself is seen
+//! by a container that may be hostile from the moment it enters its namespaces.
+
+mod devices;
+mod identity;
+mod mounts;
+mod program;
+mod root;
+mod terminal;
+
+use std::convert::Infallible;
+use std::fs;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use coracle_supervisor::protocol::{ContainerSpec, Join, Namespaces, Process, ResourceLimit};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{DumpableBehavior, set_dumpable_behavior, setsid};
+use rustix::thread::{
+    LinkNameSpaceType, ThreadNameSpaceType, UnshareFlags, move_into_link_name_space,
+    move_into_thread_name_spaces,
+};
+
+use crate::launch::ChildSync;
+use crate::step::{During as _, StepError};
+use crate::sys;
+
+/// The three standard streams of a process without a terminal.
+pub(crate) struct Streams {
+    pub(crate) stdin: OwnedFd,
+    pub(crate) stdout: OwnedFd,
+    pub(crate) stderr: OwnedFd,
+}
+
+/// Becomes the first process of a container.
+pub(crate) fn container(
+    spec: &ContainerSpec,
+    streams: Option<Streams>,
+    sync: &ChildSync,
+) -> Result<Infallible, StepError> {
+    begin(&spec.process, sync)?;
+    if matches!(spec.join, Join::V2 { .. }) {
+        // Not a flag of the clone: the namespace's root would be the supervisor's cgroup.
+        rustix_unshare(UnshareFlags::NEWCGROUP)?;
+    }
+    join(&spec.namespaces)?;
+    let root = root::enter_new(spec)?;
+    mounts::make(&root, &spec.mounts)?;
+    devices::make(&root, &spec.devices)?;
+    mounts::hide(&root, &spec.masked)?;
+    mounts::freeze(&root, &spec.readonly)?;
+    mounts::seal(&root, &spec.mounts)?;
+    root.folder(&spec.process.cwd)?;
+    root::pivot(&root)?;
+    let terminal = if spec.process.terminal { Some(terminal::open(&spec.process, sync)?) } else { None };
+    if terminal.is_some() {
+        terminal::console()?;
+    }
+    root::finish(spec)?;
+    connect(terminal.as_ref(), streams.as_ref())?;
+    program(&spec.process, sync)
+}
+
+/// Becomes one more process of the container whose first process has this pidfd.
+pub(crate) fn exec(
+    process: &Process,
+    container: BorrowedFd<'_>,
+    streams: Option<Streams>,
+    sync: &ChildSync,
+) -> Result<Infallible, StepError> {
+    begin(process, sync)?;
+    let all = ThreadNameSpaceType::MOUNT
+        | ThreadNameSpaceType::NETWORK
+        | ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION
+        | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME
+        | ThreadNameSpaceType::CONTROL_GROUP;
+    move_into_thread_name_spaces(container, all).during(|| "join the container's namespaces".to_owned())?;
+    let terminal = if process.terminal { Some(terminal::open(process, sync)?) } else { None };
+    connect(terminal.as_ref(), streams.as_ref())?;
+    program(process, sync)
+}
+
+/// Becomes the pause process of a pod's PID namespace.
+pub(crate) fn pause(sync: &ChildSync) -> Result<Infallible, StepError> {
+    setsid().during(|| "start a session".to_owned())?;
+    sync.wait_at_gate();
+    let args = ["coracle-supervisor".to_owned(), crate::pause::MODE.to_owned()];
+    Err(StepError::new("start the pause process", sys::execve("/proc/self/exe", &args, &[])))
+}
+
+/// What every new process does first, while it is still alone.
+fn begin(process: &Process, sync: &ChildSync) -> Result<(), StepError> {
+    setsid().during(|| "start a session".to_owned())?;
+    // Nobody in the container may trace this process, or read its memory and descriptors, before it is the program.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).during(|| "become untraceable".to_owned())?;
+    if let Some(score) = process.oom_score_adj
+        && let Err(error) = fs::write("/proc/self/oom_score_adj", score.to_string())
+    {
+        if error.kind() != std::io::ErrorKind::PermissionDenied {
+            return Err(error).during(|| format!("set oom_score_adj to {score}"));
+        }
+        sync.warn("the host does not let us lower oom_score_adj");
+    }
+    process.limits.iter().try_for_each(|limit| set_limit(limit, sync))
+}
+
+/// Sets a resource limit, as far as the host lets us.
+fn set_limit(limit: &ResourceLimit, sync: &ChildSync) -> Result<(), StepError> {
+    match sys::set_limit(limit.resource, limit.soft, limit.hard) {
+        Err(Errno::PERM) => {
+            let (_, most) = sys::limit(limit.resource).during(|| "read a resource limit".to_owned())?;
+            sync.warn("the host does not let us raise resource limits");
+            sys::set_limit(limit.resource, limit.soft.min(most), most)
+                .during(|| format!("set resource limit {}", limit.resource))
+        }
+        other => other.during(|| format!("set resource limit {}", limit.resource)),
+    }
+}
+
+fn join(namespaces: &Namespaces) -> Result<(), StepError> {
+    let wanted = [
+        (&namespaces.ipc, LinkNameSpaceType::InterProcessCommunication),
+        (&namespaces.uts, LinkNameSpaceType::HostNameAndNISDomainName),
+        (&namespaces.network, LinkNameSpaceType::Network),
+    ];
+    for (path, kind) in wanted {
+        let Some(path) = path else { continue };
+        let namespace = rustix::fs::open(path.as_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+            .during(|| format!("open namespace {path}"))?;
+        move_into_link_name_space(namespace.as_fd(), Some(kind))
+            .during(|| format!("join namespace {path}"))?;
+    }
+    Ok(())
+}
+
+fn rustix_unshare(flags: UnshareFlags) -> Result<(), StepError> {
+    sys::unshare(flags).during(|| "make a cgroup namespace".to_owned())
+}
+
+/// Makes the terminal or the pipes the standard streams.
+fn connect(terminal: Option<&OwnedFd>, streams: Option<&Streams>) -> Result<(), StepError> {
+    let (stdin, stdout, stderr) = match (terminal, streams) {
+        (Some(terminal), _) => (terminal, terminal, terminal),
+        (None, Some(streams)) => (&streams.stdin, &streams.stdout, &streams.stderr),
+        (None, None) => return Err(StepError::new("connect the standard streams", Errno::INVAL)),
+    };
+    let connected = rustix::stdio::dup2_stdin(stdin)
+        .and_then(|()| rustix::stdio::dup2_stdout(stdout))
+        .and_then(|()| rustix::stdio::dup2_stderr(stderr));
+    connected.during(|| "connect the standard streams".to_owned())
+}
+
+/// The last way: the gate, then no more rights than the program may have, then the program.
+fn program(process: &Process, sync: &ChildSync) -> Result<Infallible, StepError> {
+    sys::close_others_on_exec().during(|| "mark descriptors".to_owned())?;
+    sync.wait_at_gate();
+    // Relative to the root that is now ours; some folders only the user may enter, some only root.
+    let entered = rustix::process::chdir(process.cwd.as_str());
+    identity::assume(process)?;
+    if entered.is_err() {
+        rustix::process::chdir(process.cwd.as_str()).during(|| format!("enter {}", process.cwd))?;
+    }
+    rustix::process::umask(Mode::from_raw_mode(0o022));
+    program::become_it(process)
+}

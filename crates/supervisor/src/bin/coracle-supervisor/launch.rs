@@ -1,0 +1,175 @@
+//! Making a process, the parent's half: pipes, namespaces of the child, the clone, and what the child says on its way.
+
+use std::convert::Infallible;
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use coracle_supervisor::protocol::{Failure, Join, Wire as _, decode, encode};
+use coracle_supervisor::socket;
+use rustix::fs::{Mode, OFlags};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::thread::{
+    LinkNameSpaceType, ThreadNameSpaceType, move_into_link_name_space, move_into_thread_name_spaces,
+};
+
+use crate::step::{During as _, StepError};
+use crate::sys::{self, Cloned};
+
+/// A process that was just made.
+pub(crate) struct Launched {
+    pub(crate) pid: i32,
+    pub(crate) pidfd: OwnedFd,
+    /// Through which it tells how far it is, and waits for its gate. Does not block.
+    pub(crate) sync: OwnedFd,
+}
+
+/// In whose PID namespace a process is born.
+#[derive(Clone, Copy)]
+pub(crate) enum PidPlace<'a> {
+    New,
+    Host,
+    /// Of the process with this pidfd.
+    Of(&'a OwnedFd),
+}
+
+/// What a new process tells its supervisor, in order.
+pub(crate) enum Progress {
+    /// Something the host refused and that we can do without.
+    Warning(String),
+    /// The terminal that it opened.
+    Terminal(OwnedFd),
+    /// All is prepared; it waits at the gate.
+    Ready,
+    Failed(Failure),
+    /// The program runs, or the process is gone.
+    Over,
+}
+
+/// Makes a process and runs `child` in it, which becomes another program or says why not.
+pub(crate) fn launch(
+    pid_place: PidPlace<'_>,
+    namespaces: u64,
+    join: &Join,
+    child: impl FnOnce(&ChildSync) -> Result<Infallible, StepError>,
+) -> Result<Launched, StepError> {
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+        .during(|| "open a socket pair".to_owned())?;
+    let cgroup = match join {
+        Join::V2 { folder } => Some(open_folder(folder)?),
+        Join::V1 { .. } => None,
+    };
+    let namespaces =
+        namespaces | if matches!(pid_place, PidPlace::New) { libc::CLONE_NEWPID as u64 } else { 0 };
+    let home = enter(&pid_place)?;
+    let cloned = sys::clone3(namespaces, cgroup.as_ref().map(|folder| folder.as_fd()));
+    if matches!(cloned, Ok(Cloned::Child)) {
+        drop(ours);
+        become_program(&ChildSync { socket: theirs }, join, child);
+    }
+    if let Some(home) = home {
+        move_into_link_name_space(home.as_fd(), Some(LinkNameSpaceType::ProcessID))
+            .during(|| "return to the host's PID namespace".to_owned())?;
+    }
+    match cloned.during(|| "make a process".to_owned())? {
+        Cloned::Child => unreachable!("the child became a program or ended"),
+        Cloned::Parent { pid, pidfd } => {
+            rustix::io::ioctl_fionbio(&ours, true).during(|| "make a socket not block".to_owned())?;
+            Ok(Launched { pid, pidfd, sync: ours })
+        }
+    }
+}
+
+/// Lets children be born in a PID namespace, and answers with the way back.
+fn enter(place: &PidPlace<'_>) -> Result<Option<OwnedFd>, StepError> {
+    let PidPlace::Of(pidfd) = place else { return Ok(None) };
+    let home = rustix::fs::open("/proc/self/ns/pid", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .during(|| "open /proc/self/ns/pid".to_owned())?;
+    move_into_thread_name_spaces(pidfd.as_fd(), ThreadNameSpaceType::PROCESS_ID)
+        .during(|| "join the PID namespace".to_owned())?;
+    Ok(Some(home))
+}
+
+fn open_folder(folder: &str) -> Result<OwnedFd, StepError> {
+    rustix::fs::open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .during(|| format!("open {folder}"))
+}
+
+/// The child: joins its cgroups, does the rest, and never comes back.
+fn become_program(
+    sync: &ChildSync,
+    join: &Join,
+    child: impl FnOnce(&ChildSync) -> Result<Infallible, StepError>,
+) -> ! {
+    sys::reset_signals();
+    let Err(error) = join_cgroups(join).and_then(|()| child(sync));
+    sync.tell(FAILED, &encode(&Failure::from(error)), None);
+    sys::exit_now(127)
+}
+
+/// Writing `0` means the writer; into `tasks`, because into `cgroup.procs` waits for an RCU grace period.
+fn join_cgroups(join: &Join) -> Result<(), StepError> {
+    let Join::V1 { tasks } = join else { return Ok(()) };
+    for file in tasks {
+        let open = rustix::fs::open(file.as_str(), OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
+        open.and_then(|file| rustix::io::write(file, b"0")).during(|| format!("join {file}"))?;
+    }
+    Ok(())
+}
+
+/// The child's end of the socket between a new process and its supervisor.
+pub(crate) struct ChildSync {
+    socket: OwnedFd,
+}
+
+impl ChildSync {
+    pub(crate) fn warn(&self, text: &str) {
+        self.tell(WARNING, text.as_bytes(), None);
+    }
+
+    pub(crate) fn hand_over_terminal(&self, terminal: &OwnedFd) {
+        self.tell(TERMINAL, &[], Some(terminal));
+    }
+
+    /// Waits until the supervisor opens the gate. Ends the process if it never will.
+    pub(crate) fn wait_at_gate(&self) {
+        self.tell(READY, &[], None);
+        if !matches!(socket::receive(&self.socket), Ok(Some(_))) {
+            sys::exit_now(127);
+        }
+    }
+
+    fn tell(&self, kind: u8, text: &[u8], terminal: Option<&OwnedFd>) {
+        let mut message = vec![kind];
+        message.extend_from_slice(text);
+        let descriptors: Vec<_> = terminal.iter().map(|terminal| terminal.as_fd()).collect();
+        // A supervisor that is gone has nobody left to tell: the gate will say so.
+        socket::send(&self.socket, &message, &descriptors).unwrap_or_default();
+    }
+}
+
+/// What a new process says next; none when nothing has arrived.
+pub(crate) fn next_progress(sync: &OwnedFd) -> Option<Progress> {
+    let (message, mut descriptors) = match socket::receive(sync) {
+        Ok(Some(message)) => message,
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return None,
+        Ok(None) | Err(_) => return Some(Progress::Over),
+    };
+    let (kind, text) = message.split_first()?;
+    Some(match *kind {
+        WARNING => Progress::Warning(String::from_utf8_lossy(text).into_owned()),
+        TERMINAL => descriptors.pop().map_or(Progress::Over, Progress::Terminal),
+        READY => Progress::Ready,
+        _ => Progress::Failed(decode(text).unwrap_or_default()),
+    })
+}
+
+/// Lets a process that waits at its gate go on.
+pub(crate) fn open_gate(sync: &OwnedFd) -> Result<(), StepError> {
+    let mut go = Vec::new();
+    true.put(&mut go);
+    socket::send(sync, &go, &[]).during(|| "open the gate".to_owned())
+}
+
+const WARNING: u8 = 0;
+const TERMINAL: u8 = 1;
+const READY: u8 = 2;
+const FAILED: u8 = 3;

@@ -1,0 +1,161 @@
+//! The event loop: connections, signals, new processes on their way, and output.
+//!
+//! Requests ([`requests`]) start things and remember who asked; what happens to processes ([`processes`]) and streams
+//! ([`streams`]) answers them. Everything that can be waited for has a token, and a [`Source`] that says what it is.
+
+mod connection;
+mod processes;
+mod requests;
+mod streams;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use coracle_supervisor::protocol::{Failure, FromSupervisor, Reply, encode};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::net::{SocketFlags, accept_with};
+use rustix::process::{set_child_subreaper, setsid};
+
+use crate::container::{Asker, Container};
+use crate::sys;
+use connection::Connection;
+use processes::{Exec, Pause};
+
+/// What an event is about.
+#[derive(Clone)]
+enum Source {
+    Listener,
+    Signals,
+    Connection,
+    ContainerSync { id: String },
+    ExecSync { pid: i32 },
+    PauseSync,
+    Output { id: String, index: usize },
+    Attachment { id: String, index: usize },
+}
+
+struct Server {
+    epoll: OwnedFd,
+    listener: OwnedFd,
+    signals: OwnedFd,
+    sources: BTreeMap<u64, Source>,
+    next_token: u64,
+    connections: BTreeMap<u64, Connection>,
+    containers: BTreeMap<String, Container>,
+    /// By pid.
+    execs: BTreeMap<i32, Exec>,
+    pause: Option<Pause>,
+    quitting: bool,
+}
+
+/// Serves the socket that is our standard input, until somebody asks us to quit.
+pub(crate) fn run(cgroups: &[String]) -> io::Result<()> {
+    for file in cgroups {
+        std::fs::write(file, "0")?;
+    }
+    let mut server = Server::new()?;
+    let mut events = Vec::with_capacity(64);
+    while !server.quitting {
+        events.clear();
+        match epoll::wait(&server.epoll, rustix::buffer::spare_capacity(&mut events), None) {
+            Err(rustix::io::Errno::INTR) => continue,
+            other => other?,
+        };
+        for event in &events {
+            let token = event.data.u64();
+            if let Some(source) = server.sources.get(&token).cloned() {
+                server.handle(token, &source, event.flags);
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Server {
+    fn new() -> io::Result<Self> {
+        // Whoever started us may be the leader of our session already; then we lead one too.
+        setsid()
+            .map(drop)
+            .or_else(|errno| if errno == rustix::io::Errno::PERM { Ok(()) } else { Err(errno) })?;
+        rustix::thread::set_name(c"coracle-pod")?;
+        set_child_subreaper(Some(rustix::process::getpid()))?;
+        let listener = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
+        rustix::io::ioctl_fionbio(&listener, true)?;
+        let mut server = Self {
+            epoll: epoll::create(CreateFlags::CLOEXEC)?,
+            listener,
+            signals: sys::take_signals()?,
+            sources: BTreeMap::new(),
+            next_token: 1,
+            connections: BTreeMap::new(),
+            containers: BTreeMap::new(),
+            execs: BTreeMap::new(),
+            pause: None,
+            quitting: false,
+        };
+        let (listener, signals) = (server.listener.try_clone()?, server.signals.try_clone()?);
+        server.watch(listener.as_fd(), Source::Listener, EventFlags::IN)?;
+        server.watch(signals.as_fd(), Source::Signals, EventFlags::IN)?;
+        Ok(server)
+    }
+
+    fn handle(&mut self, token: u64, source: &Source, flags: EventFlags) {
+        match source {
+            Source::Listener => self.accept(),
+            Source::Signals => self.reap(),
+            Source::Connection => self.converse(token, flags),
+            Source::ContainerSync { id } => self.container_progress(id),
+            Source::ExecSync { pid } => self.exec_progress(*pid),
+            Source::PauseSync => self.pause_progress(),
+            Source::Output { id, index } => self.pump(id, *index, token),
+            Source::Attachment { id, index } => self.attachment_event(id, *index, token, flags),
+        }
+    }
+
+    fn accept(&mut self) {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        while let Ok(socket) = accept_with(&self.listener, flags) {
+            if let Ok(token) = self.watch(socket.as_fd(), Source::Connection, EventFlags::IN) {
+                self.connections.insert(token, Connection::new(socket));
+            }
+        }
+    }
+
+    fn watch(&mut self, what: BorrowedFd<'_>, source: Source, flags: EventFlags) -> io::Result<u64> {
+        let token = self.next_token;
+        self.next_token += 1;
+        epoll::add(&self.epoll, what, EventData::new_u64(token), flags)?;
+        self.sources.insert(token, source);
+        Ok(token)
+    }
+
+    /// Must come before a descriptor is closed: a copy that somebody else holds would keep its events coming.
+    fn unwatch(&mut self, what: BorrowedFd<'_>, token: u64) {
+        self.sources.remove(&token);
+        // It is not in there when it could not be watched, as a file cannot be.
+        epoll::delete(&self.epoll, what).unwrap_or_default();
+    }
+
+    fn change(&self, what: BorrowedFd<'_>, token: u64, flags: EventFlags) {
+        epoll::modify(&self.epoll, what, EventData::new_u64(token), flags).unwrap_or_default();
+    }
+
+    fn token_of(&self, wanted: impl Fn(&Source) -> bool) -> Option<u64> {
+        self.sources.iter().find(|(_, source)| wanted(source)).map(|(token, _)| *token)
+    }
+
+    fn reply(&mut self, asker: Asker, reply: Reply, descriptors: Vec<OwnedFd>) {
+        let message = encode(&FromSupervisor { number: asker.number, reply });
+        self.send(asker.connection, message, descriptors);
+    }
+
+    fn refuse(&mut self, asker: Asker, failure: impl Into<Failure>) {
+        self.reply(asker, Reply::Failed { failure: failure.into() }, Vec::new());
+    }
+}
+
+/// A copy of a descriptor, to be sent away.
+fn copy(descriptor: &OwnedFd) -> Vec<OwnedFd> {
+    descriptor.try_clone().into_iter().collect()
+}

@@ -1,0 +1,238 @@
+//! Processes: how far new ones are, and how they ended.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use coracle_supervisor::protocol::{Exit, Failure, FromSupervisor, Reply, encode};
+use rustix::process::{Signal, WaitOptions, WaitStatus, pidfd_send_signal, wait};
+
+use super::requests::wrong_phase;
+use super::{Server, Source, copy};
+use crate::clock;
+use crate::container::{Asker, Stage};
+use crate::launch::{self, Progress};
+use crate::output::Stream;
+use crate::sys;
+
+/// One more process in a container.
+pub(super) struct Exec {
+    pub(super) asker: Asker,
+    pub(super) pidfd: OwnedFd,
+    sync: Option<OwnedFd>,
+    terminal: Option<OwnedFd>,
+    failed: bool,
+}
+
+/// The process that holds the pod's PID namespace.
+pub(super) struct Pause {
+    pub(super) pid: i32,
+    pub(super) pidfd: OwnedFd,
+    pub(super) sync: Option<OwnedFd>,
+    pub(super) asker: Option<Asker>,
+}
+
+impl Exec {
+    pub(super) fn new(asker: Asker, pidfd: OwnedFd, sync: OwnedFd) -> Self {
+        Self { asker, pidfd, sync: Some(sync), terminal: None, failed: false }
+    }
+}
+
+impl Server {
+    /// Hears what a container's first process says on its way.
+    pub(super) fn container_progress(&mut self, id: &str) {
+        while let Some(container) = self.containers.get_mut(id) {
+            let Some(progress) = container.sync.as_ref().and_then(launch::next_progress) else { return };
+            match progress {
+                Progress::Warning(text) => container.warnings.push(text),
+                Progress::Terminal(terminal) => self.set_terminal(id, terminal),
+                Progress::Ready => {
+                    if let Stage::Creating(asker) = container.stage {
+                        container.stage = Stage::Created;
+                        let warnings = std::mem::take(&mut container.warnings);
+                        let (pid, pidfd) = (container.pid, copy(&container.pidfd));
+                        self.reply(asker, Reply::Created { pid, warnings }, pidfd);
+                    }
+                }
+                Progress::Failed(failure) => return self.container_failed(id, failure),
+                Progress::Over => {
+                    self.close_sync(id);
+                    let Some(container) = self.containers.get_mut(id) else { return };
+                    match container.stage {
+                        Stage::Starting(asker) => {
+                            container.stage = Stage::Running;
+                            self.reply(asker, Reply::Done {}, Vec::new());
+                        }
+                        Stage::Creating(_) => {
+                            let text = "the process ended before it was prepared";
+                            self.container_failed(id, wrong_phase(text));
+                        }
+                        _ => {}
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn set_terminal(&mut self, id: &str, terminal: OwnedFd) {
+        let Some(mut container) = self.containers.remove(id) else { return };
+        if let Ok(ours) = terminal.try_clone() {
+            container.terminal = Some(terminal);
+            // Without its output the container would hang as soon as the terminal is full.
+            if self.add_output(&mut container, Stream::Stdout, ours).is_err() {
+                pidfd_send_signal(&container.pidfd, Signal::KILL).unwrap_or_default();
+            }
+        }
+        self.containers.insert(id.to_owned(), container);
+    }
+
+    /// A container that could not be made is forgotten; one that could not become its program has ended.
+    fn container_failed(&mut self, id: &str, failure: Failure) {
+        self.close_sync(id);
+        let Some(container) = self.containers.get_mut(id) else { return };
+        match container.stage {
+            Stage::Creating(asker) => {
+                self.forget(id);
+                self.refuse(asker, failure);
+            }
+            Stage::Starting(asker) => {
+                container.stage = Stage::Created;
+                self.refuse(asker, failure);
+            }
+            _ => {}
+        }
+    }
+
+    fn close_sync(&mut self, id: &str) {
+        let sync = self.containers.get_mut(id).and_then(|container| container.sync.take());
+        let token = self.token_of(|source| matches!(source, Source::ContainerSync { id: of } if of == id));
+        if let (Some(sync), Some(token)) = (sync, token) {
+            self.unwatch(sync.as_fd(), token);
+        }
+    }
+
+    pub(super) fn exec_progress(&mut self, pid: i32) {
+        while let Some(exec) = self.execs.get_mut(&pid) {
+            let asker = exec.asker;
+            let Some(progress) = exec.sync.as_ref().and_then(launch::next_progress) else { return };
+            match progress {
+                // The container has said the same when it was made.
+                Progress::Warning(_) => {}
+                Progress::Terminal(terminal) => exec.terminal = Some(terminal),
+                Progress::Ready => {
+                    if let Some(sync) = &exec.sync {
+                        // If it has ended meanwhile, its end says so.
+                        launch::open_gate(sync).unwrap_or_default();
+                    }
+                }
+                Progress::Failed(failure) => {
+                    exec.failed = true;
+                    self.refuse(asker, failure);
+                }
+                Progress::Over => {
+                    let (failed, terminal) = (exec.failed, exec.terminal.take());
+                    let token =
+                        self.token_of(|source| matches!(source, Source::ExecSync { pid: of } if *of == pid));
+                    let sync = self.execs.get_mut(&pid).and_then(|exec| exec.sync.take());
+                    if let (Some(sync), Some(token)) = (sync, token) {
+                        self.unwatch(sync.as_fd(), token);
+                    }
+                    if !failed {
+                        self.reply(asker, Reply::ExecStarted { pid }, terminal.into_iter().collect());
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    pub(super) fn pause_progress(&mut self) {
+        while let Some(pause) = &mut self.pause {
+            let Some(progress) = pause.sync.as_ref().and_then(launch::next_progress) else { return };
+            match progress {
+                Progress::Ready => {
+                    if let Some(sync) = &pause.sync {
+                        launch::open_gate(sync).unwrap_or_default();
+                    }
+                }
+                Progress::Warning(_) | Progress::Terminal(_) => {}
+                Progress::Failed(failure) => {
+                    let asker = pause.asker;
+                    self.pause = None;
+                    if let Some(asker) = asker {
+                        self.refuse(asker, failure);
+                    }
+                    return;
+                }
+                Progress::Over => {
+                    let (asker, pid, pidfd) = (pause.asker.take(), pause.pid, copy(&pause.pidfd));
+                    let sync = pause.sync.take();
+                    let token = self.token_of(|source| matches!(source, Source::PauseSync));
+                    if let (Some(sync), Some(token)) = (sync, token) {
+                        self.unwatch(sync.as_fd(), token);
+                    }
+                    if let Some(asker) = asker {
+                        self.reply(asker, Reply::Created { pid, warnings: Vec::new() }, pidfd);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Collects every process that has ended.
+    pub(super) fn reap(&mut self) {
+        while sys::next_signal(self.signals.as_fd()).is_some() {}
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            let (pid, code) = (pid.as_raw_nonzero().get(), exit_code(status));
+            if self.execs.contains_key(&pid) {
+                self.exec_ended(pid, code);
+            } else if let Some(id) =
+                self.containers.values().find(|one| one.pid == pid).map(|one| one.id.clone())
+            {
+                self.container_ended(&id, code);
+            } else if self.pause.as_ref().is_some_and(|pause| pause.pid == pid) {
+                self.pause_progress();
+                self.pause = None;
+            }
+        }
+    }
+
+    fn exec_ended(&mut self, pid: i32, code: i32) {
+        self.exec_progress(pid);
+        let Some(exec) = self.execs.remove(&pid) else { return };
+        if !exec.failed {
+            self.reply(exec.asker, Reply::ExecExited { code }, Vec::new());
+        }
+    }
+
+    fn container_ended(&mut self, id: &str, code: i32) {
+        self.container_progress(id);
+        let Some(container) = self.containers.get(id) else { return };
+        if container.has_exited() {
+            return;
+        }
+        container.kill_rest();
+        // All that it has printed is in the log before anybody hears that it ended.
+        self.drain(id);
+        let Some(container) = self.containers.get_mut(id) else { return };
+        let exit = Exit { code, at: clock::now(), oom_kills: container.oom_kills() };
+        if let Err(error) = container.record(&exit) {
+            eprintln!("coracle-supervisor: {error:?}");
+        }
+        container.stage = Stage::Exited(exit.clone());
+        let listeners: Vec<u64> = self
+            .connections
+            .iter()
+            .filter(|(_, connection)| connection.listens)
+            .map(|(token, _)| *token)
+            .collect();
+        for connection in listeners {
+            let reply = Reply::Exited { container: id.to_owned(), exit: exit.clone() };
+            self.send(connection, encode(&FromSupervisor { number: 0, reply }), Vec::new());
+        }
+    }
+}
+
+fn exit_code(status: WaitStatus) -> i32 {
+    status.exit_status().unwrap_or_else(|| 128 + status.terminating_signal().unwrap_or(0))
+}

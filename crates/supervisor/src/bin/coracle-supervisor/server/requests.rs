@@ -1,0 +1,247 @@
+//! Requests: each starts something, or is answered at once.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use coracle_supervisor::protocol::{ContainerSpec, ExecSpec, Failure, Pid, Reply, Request, VERSION};
+use rustix::event::epoll::EventFlags;
+use rustix::fs::{Mode, OFlags};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Signal, pidfd_send_signal};
+
+use super::processes::{Exec, Pause};
+use super::{Server, Source, copy};
+use crate::container::{Asker, Container, Stage};
+use crate::init::{self, Streams};
+use crate::launch::{self, Launched, PidPlace};
+use crate::output::{Log, Output, Stream};
+use crate::step::{During as _, StepError};
+
+impl Server {
+    pub(super) fn answer(&mut self, asker: Asker, request: Request, descriptors: Vec<OwnedFd>) {
+        let done = match request {
+            Request::Hello {} => return self.welcome(asker),
+            Request::Create { spec } => self.create(asker, &spec),
+            Request::Exec { spec } => self.exec(asker, &spec, descriptors),
+            Request::Pause { join } => self.start_pause(asker, &join),
+            Request::Attach { container, stdout, stderr } => {
+                self.attach(asker, &container, [stdout, stderr], descriptors)
+            }
+            Request::Start { container } => self.start(asker, &container),
+            Request::Signal { container, signal } => {
+                self.signal(&container, signal).map(|()| self.done(asker))
+            }
+            Request::KillExec { exec } => {
+                self.kill_exec(Asker { number: exec, ..asker });
+                self.done(asker);
+                Ok(())
+            }
+            Request::CloseStdin { container } => {
+                self.find(&container).map(|container| container.stdin = None).map(|()| self.done(asker))
+            }
+            Request::ReopenLog { container } => self
+                .find(&container)
+                .and_then(|container| container.log.reopen().map_err(Failure::from))
+                .map(|()| self.done(asker)),
+            Request::Delete { container } => self.delete(&container).map(|()| self.done(asker)),
+            Request::Quit {} => self.quit().map(|()| self.done(asker)),
+        };
+        if let Err(failure) = done {
+            self.refuse(asker, failure);
+        }
+    }
+
+    fn done(&mut self, asker: Asker) {
+        self.reply(asker, Reply::Done {}, Vec::new());
+    }
+
+    pub(super) fn find(&mut self, id: &str) -> Result<&mut Container, Failure> {
+        self.containers.get_mut(id).ok_or(Failure::NoSuchContainer {})
+    }
+
+    fn welcome(&mut self, asker: Asker) {
+        if let Some(connection) = self.connections.get_mut(&asker.connection) {
+            connection.listens = true;
+        }
+        let containers = self.containers.values().map(Container::report).collect();
+        let pause = self.pause.as_ref().map(|pause| pause.pid);
+        self.reply(asker, Reply::Welcome { version: VERSION, containers, pause }, Vec::new());
+    }
+
+    fn create(&mut self, asker: Asker, spec: &ContainerSpec) -> Result<(), Failure> {
+        if self.containers.contains_key(&spec.id) {
+            return Err(wrong_phase("the container is there already"));
+        }
+        let log = Log::open(spec.log.as_deref())?;
+        let pipes = if spec.process.terminal { None } else { Some(Pipes::new(spec.stdin)?) };
+        let (theirs, ours) = pipes.map(|pipes| (pipes.theirs, pipes.ours)).unzip();
+        let place = match &spec.namespaces.pid {
+            Pid::Own {} => PidPlace::New,
+            Pid::Host {} => PidPlace::Host,
+            Pid::Pod {} => PidPlace::Of(
+                &self.pause.as_ref().ok_or_else(|| wrong_phase("the pod has no pause process"))?.pidfd,
+            ),
+            Pid::Container { id } => {
+                PidPlace::Of(&self.containers.get(id).ok_or(Failure::NoSuchContainer {})?.pidfd)
+            }
+        };
+        let namespaces = u64::from(libc::CLONE_NEWNS.cast_unsigned());
+        let launched =
+            launch::launch(place, namespaces, &spec.join, |sync| init::container(spec, theirs, sync))?;
+        let mut container = Container::new(spec, asker, launched.pid, launched.pidfd, log);
+        if let Some(ours) = ours {
+            container.stdin = ours.stdin;
+            for (stream, pipe) in [(Stream::Stdout, ours.stdout), (Stream::Stderr, ours.stderr)] {
+                self.add_output(&mut container, stream, pipe)?;
+            }
+        }
+        let sync = Source::ContainerSync { id: spec.id.clone() };
+        self.watch(launched.sync.as_fd(), sync, EventFlags::IN).during(|| "watch a process".to_owned())?;
+        container.sync = Some(launched.sync);
+        self.containers.insert(spec.id.clone(), container);
+        Ok(())
+    }
+
+    /// Watches one more stream of a container's output.
+    pub(super) fn add_output(
+        &mut self,
+        container: &mut Container,
+        stream: Stream,
+        source: OwnedFd,
+    ) -> Result<(), StepError> {
+        let step = || "watch the output".to_owned();
+        rustix::io::ioctl_fionbio(&source, true).during(step)?;
+        let index = container.outputs.len();
+        let about = Source::Output { id: container.id.clone(), index };
+        self.watch(source.as_fd(), about, EventFlags::IN).during(step)?;
+        container.outputs.push(Output::new(stream, source));
+        Ok(())
+    }
+
+    fn start(&mut self, asker: Asker, id: &str) -> Result<(), Failure> {
+        let container = self.find(id)?;
+        let (Stage::Created, Some(sync)) = (&container.stage, &container.sync) else {
+            return Err(wrong_phase("the container is not in the state created"));
+        };
+        launch::open_gate(sync)?;
+        container.stage = Stage::Starting(asker);
+        Ok(())
+    }
+
+    fn signal(&mut self, id: &str, signal: i32) -> Result<(), Failure> {
+        let container = self.find(id)?;
+        if container.has_exited() {
+            return Err(wrong_phase("the container is not running"));
+        }
+        let signal = Signal::from_named_raw(signal).ok_or_else(|| wrong_phase("no such signal"))?;
+        Ok(pidfd_send_signal(&container.pidfd, signal).during(|| "send a signal".to_owned())?)
+    }
+
+    fn exec(&mut self, asker: Asker, spec: &ExecSpec, descriptors: Vec<OwnedFd>) -> Result<(), Failure> {
+        let container = self.find(&spec.container)?;
+        if !matches!(container.stage, Stage::Running) {
+            return Err(wrong_phase("the container is not running"));
+        }
+        let streams = match (<[OwnedFd; 3]>::try_from(descriptors), spec.process.terminal) {
+            (Ok([stdin, stdout, stderr]), false) => Some(Streams { stdin, stdout, stderr }),
+            (_, true) => None,
+            (Err(_), false) => return Err(wrong_phase("three streams are wanted")),
+        };
+        let pidfd = container.pidfd.try_clone().during(|| "copy a descriptor".to_owned())?;
+        let launched = launch::launch(PidPlace::Of(&pidfd), 0, &spec.join, |sync| {
+            init::exec(&spec.process, pidfd.as_fd(), streams, sync)
+        })?;
+        let Launched { pid, pidfd, sync } = launched;
+        self.watch(sync.as_fd(), Source::ExecSync { pid }, EventFlags::IN)
+            .during(|| "watch a process".to_owned())?;
+        self.execs.insert(pid, Exec::new(asker, pidfd, sync));
+        Ok(())
+    }
+
+    fn start_pause(
+        &mut self,
+        asker: Asker,
+        join: &coracle_supervisor::protocol::Join,
+    ) -> Result<(), Failure> {
+        if self.pause.is_some() {
+            return Err(wrong_phase("the pod has a pause process already"));
+        }
+        let Launched { pid, pidfd, sync } = launch::launch(PidPlace::New, 0, join, init::pause)?;
+        self.watch(sync.as_fd(), Source::PauseSync, EventFlags::IN)
+            .during(|| "watch a process".to_owned())?;
+        self.pause = Some(Pause { pid, pidfd, sync: Some(sync), asker: Some(asker) });
+        Ok(())
+    }
+
+    fn kill_exec(&mut self, asker: Asker) {
+        if let Some(exec) = self.execs.values().find(|exec| exec.asker == asker) {
+            // It may have ended already.
+            pidfd_send_signal(&exec.pidfd, Signal::KILL).unwrap_or_default();
+        }
+    }
+
+    fn delete(&mut self, id: &str) -> Result<(), Failure> {
+        let container = self.find(id)?;
+        if matches!(container.stage, Stage::Running | Stage::Starting(_)) {
+            return Err(wrong_phase("the container is running"));
+        }
+        // One that waits at its gate ends when the gate goes away; until it is reaped nobody needs to know it.
+        pidfd_send_signal(&container.pidfd, Signal::KILL).unwrap_or_default();
+        self.forget(id);
+        Ok(())
+    }
+
+    fn quit(&mut self) -> Result<(), Failure> {
+        let alive = |container: &Container| matches!(container.stage, Stage::Running | Stage::Starting(_));
+        if self.containers.values().any(alive) {
+            return Err(wrong_phase("a container is running"));
+        }
+        for container in self.containers.values() {
+            pidfd_send_signal(&container.pidfd, Signal::KILL).unwrap_or_default();
+        }
+        if let Some(pause) = &self.pause {
+            pidfd_send_signal(&pause.pidfd, Signal::KILL).unwrap_or_default();
+        }
+        self.quitting = true;
+        Ok(())
+    }
+}
+
+pub(super) fn wrong_phase(text: &str) -> Failure {
+    Failure::WrongPhase { text: text.to_owned() }
+}
+
+/// The pipes of a container without a terminal.
+struct Pipes {
+    theirs: Streams,
+    ours: OurEnds,
+}
+
+struct OurEnds {
+    stdin: Option<OwnedFd>,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
+}
+
+impl Pipes {
+    fn new(stdin: bool) -> Result<Self, StepError> {
+        let pipe = || pipe_with(PipeFlags::CLOEXEC).during(|| "open a pipe".to_owned());
+        let (read_stdin, write_stdin) = if stdin {
+            let (read, write) = pipe()?;
+            (read, Some(write))
+        } else {
+            let nothing = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+            (nothing.during(|| "open /dev/null".to_owned())?, None)
+        };
+        let (stdout, their_stdout) = pipe()?;
+        let (stderr, their_stderr) = pipe()?;
+        Ok(Self {
+            theirs: Streams { stdin: read_stdin, stdout: their_stdout, stderr: their_stderr },
+            ours: OurEnds { stdin: write_stdin, stdout, stderr },
+        })
+    }
+}
+
+/// The descriptor through which somebody writes to a container: its terminal, or its input.
+pub(super) fn input_of(container: &Container) -> Vec<OwnedFd> {
+    container.terminal.as_ref().or(container.stdin.as_ref()).map(copy).unwrap_or_default()
+}

@@ -1,0 +1,20 @@
+//! The messages between a runtime and a supervisor, version 1.
+//!
+//! The runtime sends a [`Request`] with a number of its choice; the supervisor answers with a [`Reply`] of the same
+//! number, in any order. What nobody asked for (an exit) is a reply with the number 0. A supervisor keeps the version
+//! it was born with, and a runtime speaks every version that was ever released: [`Reply::Welcome`] names it. The words
+//! of `Hello` and `Welcome` never change.
+
+mod message;
+mod spec;
+mod wire;
+
+pub use message::{ContainerReport, Exit, Failure, FromRuntime, FromSupervisor, Phase, Reply, Request};
+pub use spec::{
+    Bind, Capabilities, ContainerSpec, Device, ExecSpec, Filesystem, Join, MountSpec, Namespaces, OomCounter,
+    Pid, Process, Propagation, ResourceLimit,
+};
+pub use wire::{Malformed, Wire, decode, encode};
+
+/// The version of the protocol that this code speaks.
+pub const VERSION: u32 = 1;
