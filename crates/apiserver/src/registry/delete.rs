@@ -162,7 +162,11 @@ fn plan(object: &Value, scope: &Scope<'_>, options: &DeleteOptions, now: Timesta
         (true, _) => return Plan::Nothing,
     };
     let mut marked = object.clone();
-    let held = settle_finalizers(&mut marked, options.propagation) | scope.strategy.holds(object);
+    // Without a wish a finalizer that says what to do with dependents stays, and the kind decides where there is none.
+    let decided = metadata.finalizers().any(|name| name == ORPHAN || name == FOREGROUND);
+    let by_kind = (!decided && scope.strategy.orphans_by_default()).then_some(Propagation::Orphan);
+    let propagation = options.propagation.or(by_kind);
+    let held = settle_finalizers(&mut marked, propagation) | scope.strategy.holds(object);
     let seconds = match grace {
         Grace::Seconds(seconds) => seconds,
         Grace::None if !held => return Plan::Remove,

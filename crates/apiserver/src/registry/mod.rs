@@ -11,6 +11,7 @@ mod apps;
 mod authentication;
 mod authorization;
 mod autoscaling;
+mod batch;
 mod continuation;
 mod coordination;
 mod core;

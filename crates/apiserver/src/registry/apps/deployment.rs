@@ -110,11 +110,7 @@ fn strategy(given: Option<&DeploymentStrategy>, errors: &mut Errors) {
             let place = rolling.field("maxUnavailable");
             workload::number_or_percent(unavailable, &place, errors);
             workload::number_or_percent(surge, &rolling.field("maxSurge"), errors);
-            let amount = |given: &IntOrString| match given {
-                IntOrString::Int(number) => i64::from(*number),
-                IntOrString::String(_) => workload::percent(given).unwrap_or_default(),
-            };
-            if amount(unavailable) == 0 && amount(surge) == 0 {
+            if workload::amount(unavailable) == 0 && workload::amount(surge) == 0 {
                 let why = "may not be 0 when `maxSurge` is 0";
                 errors.push(FieldError::invalid(&place, workload::shown(unavailable), why));
             }
@@ -155,9 +151,5 @@ fn status(new: Option<&DeploymentStatus>, old: Option<&DeploymentStatus>, errors
         other: ("updatedReplicas", or_zero(status.updated_replicas)),
     };
     workload::parts_of_the_whole(&counted, errors);
-    let (now, before) = (status.collision_count, old.and_then(|old| old.collision_count));
-    if before.is_some_and(|before| now.is_none_or(|now| now < before)) {
-        let shown = or_zero(now).to_string();
-        errors.push(FieldError::invalid(&STATUS.field("collisionCount"), shown, "cannot be decremented"));
-    }
+    workload::collisions(status.collision_count, old.and_then(|old| old.collision_count), errors);
 }

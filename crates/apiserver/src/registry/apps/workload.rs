@@ -1,9 +1,12 @@
 //! What the kinds that keep pods running have in common: a selector, a template that it selects, numbers of replicas.
 
+use std::collections::BTreeMap;
+
 use coracle_api::field_error::{FieldError, as_json};
 use coracle_api::selector::{self, LabelSelector, Values};
 use coracle_api::{Path, Value, names, typed};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector as Selector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::registry::core::pod;
@@ -12,65 +15,80 @@ use crate::registry::validate::internal;
 
 const STATUS: Path<'static> = Path::Field(&Path::Root, "status");
 
-/// Judges selector and template: neither may be missing, and the template's pods must be the selected ones.
-pub(super) fn selector_and_template(
+/// Judges selector and template of Deployments and ReplicaSets: neither may be missing, and the template's pods must be
+/// the selected ones.
+pub(in crate::registry) fn selector_and_template(
     tree: &Value,
-    given: Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector>,
+    given: Option<&Selector>,
     template: &PodTemplateSpec,
     options: &pod::Options,
     errors: &mut Errors,
 ) {
-    let at = SPEC.field("selector");
-    let shown = tree.at(&["spec", "selector"]);
-    let as_shown = || internal::pointer(given.map(internal::label_selector));
-    match given {
-        None => errors.push(FieldError::required(&at, "")),
-        Some(given) => {
-            selector::validate(Some(given), Values::Judged, &at, errors);
-            let labels = given.match_labels.as_ref().map_or(0, |labels| labels.len());
-            let expressions = given.match_expressions.as_ref().map_or(0, Vec::len);
-            if labels + expressions == 0 {
-                let why = "empty selector is invalid for deployment";
-                errors.push(FieldError::invalid(&at, as_shown(), why));
-            }
+    some_selector(given, "deployment", errors);
+    match LabelSelector::from_value(tree.at(&["spec", "selector"])) {
+        Err(_) => {
+            let shown = internal::pointer(given.map(internal::label_selector));
+            errors.push(FieldError::invalid(&SPEC.field("selector"), shown, "invalid label selector"));
         }
-    }
-    match LabelSelector::from_value(shown) {
-        Err(_) => errors.push(FieldError::invalid(&at, as_shown(), "invalid label selector")),
         Ok(selector) => {
-            let labels = tree.at(&["spec", "template", "metadata", "labels"]);
-            // No selector selects nothing, an empty one anything.
-            let selects = match labels.and_then(Value::as_object) {
-                Some(labels) => selector.matches(labels),
-                None => selector.matches(&coracle_api::Map::new()),
-            };
-            if given.is_none() || !(selector.requirements().is_empty() || selects) {
-                let shown = labels.map_or_else(|| "null".to_owned(), as_json);
-                let why = "`selector` does not match template `labels`";
-                errors.push(FieldError::invalid(&SPEC.field("template.metadata.labels"), shown, why));
-            }
-            self::template(template, options, errors);
+            selected(tree, &selector, given.is_some(), errors);
+            pod::validate_template(template, &SPEC.field("template"), options, errors);
+            runs_for_ever(template, "ReplicaSet", errors);
         }
     }
 }
 
-fn template(template: &PodTemplateSpec, options: &pod::Options, errors: &mut Errors) {
-    let at = SPEC.field("template");
-    pod::validate_template(template, &at, options, errors);
+/// Judges a selector that must be there and select something; `kind` is what is asked for it.
+pub(in crate::registry) fn some_selector(given: Option<&Selector>, kind: &str, errors: &mut Errors) {
+    let at = SPEC.field("selector");
+    let Some(given) = given else { return errors.push(FieldError::required(&at, "")) };
+    selector::validate(Some(given), Values::Judged, &at, errors);
+    if is_empty(given) {
+        let why = format!("empty selector is invalid for {kind}");
+        errors.push(FieldError::invalid(&at, internal::label_selector(given), why));
+    }
+}
+
+pub(in crate::registry) fn is_empty(selector: &Selector) -> bool {
+    selector.match_labels.as_ref().is_none_or(BTreeMap::is_empty)
+        && selector.match_expressions.as_ref().is_none_or(Vec::is_empty)
+}
+
+/// Judges that the template's pods are selected. No selector selects nothing, an empty one anything.
+pub(in crate::registry) fn selected(
+    tree: &Value,
+    selector: &LabelSelector,
+    given: bool,
+    errors: &mut Errors,
+) {
+    let labels = tree.at(&["spec", "template", "metadata", "labels"]);
+    let selects = match labels.and_then(Value::as_object) {
+        Some(labels) => selector.matches(labels),
+        None => selector.matches(&coracle_api::Map::new()),
+    };
+    if !given || !(selector.requirements().is_empty() || selects) {
+        let shown = labels.map_or_else(|| "null".to_owned(), as_json);
+        let why = "`selector` does not match template `labels`";
+        errors.push(FieldError::invalid(&SPEC.field("template.metadata.labels"), shown, why));
+    }
+}
+
+/// Judges that the template's pods are meant to run on; `kind` makes them.
+pub(in crate::registry) fn runs_for_ever(template: &PodTemplateSpec, kind: &str, errors: &mut Errors) {
     let spec = template.spec.as_ref();
-    let place = at.field("spec");
+    let at = SPEC.field("template.spec");
     let policy = spec.and_then(|spec| spec.restart_policy.as_deref()).unwrap_or_default();
     if policy != "Always" {
-        errors.push(FieldError::not_supported(&place.field("restartPolicy"), policy, &["Always"]));
+        errors.push(FieldError::not_supported(&at.field("restartPolicy"), policy, &["Always"]));
     }
     if spec.is_some_and(|spec| spec.active_deadline_seconds.is_some()) {
-        let why = "activeDeadlineSeconds in ReplicaSet is not Supported";
-        errors.push(FieldError::forbidden(&place.field("activeDeadlineSeconds"), why));
+        let why = format!("activeDeadlineSeconds in {kind} is not Supported");
+        errors.push(FieldError::forbidden(&at.field("activeDeadlineSeconds"), why));
     }
 }
 
 /// Judges that the selector is what it was.
-pub(super) fn same_selector(new: &Value, old: &Value, errors: &mut Errors) {
+pub(in crate::registry) fn same_selector(new: &Value, old: &Value, errors: &mut Errors) {
     let path = ["spec", "selector"];
     if new.at(&path) != old.at(&path) {
         let view = new.at(&path).and_then(|selector| typed::from_tree(selector).ok());
@@ -80,7 +98,7 @@ pub(super) fn same_selector(new: &Value, old: &Value, errors: &mut Errors) {
 }
 
 /// Numbers that are not negative, by their field below `at`.
-pub(super) fn not_negative(at: &Path<'_>, numbers: &[(&str, Option<i64>)], errors: &mut Errors) {
+pub(in crate::registry) fn not_negative(at: &Path<'_>, numbers: &[(&str, Option<i64>)], errors: &mut Errors) {
     for (name, number) in numbers {
         if let Some(number) = number.filter(|number| *number < 0) {
             let why = "must be greater than or equal to 0";
@@ -90,16 +108,16 @@ pub(super) fn not_negative(at: &Path<'_>, numbers: &[(&str, Option<i64>)], error
 }
 
 /// How many replicas a status counts.
-pub(super) struct Counted {
-    pub(super) all: i64,
-    pub(super) ready: i64,
-    pub(super) available: i64,
+pub(in crate::registry) struct Counted {
+    pub(in crate::registry) all: i64,
+    pub(in crate::registry) ready: i64,
+    pub(in crate::registry) available: i64,
     /// A count of its own kind, by its field.
-    pub(super) other: (&'static str, i64),
+    pub(in crate::registry) other: (&'static str, i64),
 }
 
 /// A part is not more than the whole.
-pub(super) fn parts_of_the_whole(counted: &Counted, errors: &mut Errors) {
+pub(in crate::registry) fn parts_of_the_whole(counted: &Counted, errors: &mut Errors) {
     const WHY: &str = "cannot be greater than status.replicas";
     let parts = [counted.other, ("readyReplicas", counted.ready), ("availableReplicas", counted.available)];
     for (name, count) in parts.into_iter().filter(|(_, count)| *count > counted.all) {
@@ -113,7 +131,7 @@ pub(super) fn parts_of_the_whole(counted: &Counted, errors: &mut Errors) {
 }
 
 /// A number or a share, neither of them negative.
-pub(super) fn number_or_percent(given: &IntOrString, at: &Path<'_>, errors: &mut Errors) {
+pub(in crate::registry) fn number_or_percent(given: &IntOrString, at: &Path<'_>, errors: &mut Errors) {
     match given {
         IntOrString::Int(number) if *number < 0 => {
             let why = "must be greater than or equal to 0";
@@ -128,7 +146,7 @@ pub(super) fn number_or_percent(given: &IntOrString, at: &Path<'_>, errors: &mut
 }
 
 /// The share that a text names; `None`: it names none.
-pub(super) fn percent(given: &IntOrString) -> Option<i64> {
+pub(in crate::registry) fn percent(given: &IntOrString) -> Option<i64> {
     match given {
         IntOrString::Int(_) => None,
         IntOrString::String(text) if names::percent(text).is_empty() => {
@@ -138,15 +156,31 @@ pub(super) fn percent(given: &IntOrString) -> Option<i64> {
     }
 }
 
+/// A number, or the number of a share.
+pub(in crate::registry) fn amount(given: &IntOrString) -> i64 {
+    match given {
+        IntOrString::Int(number) => i64::from(*number),
+        IntOrString::String(_) => percent(given).unwrap_or_default(),
+    }
+}
+
+/// Judges that no collision of names is forgotten.
+pub(in crate::registry) fn collisions(now: Option<i32>, before: Option<i32>, errors: &mut Errors) {
+    if before.is_some_and(|before| now.is_none_or(|now| now < before)) {
+        let shown = now.unwrap_or_default().to_string();
+        errors.push(FieldError::invalid(&STATUS.field("collisionCount"), shown, "cannot be decremented"));
+    }
+}
+
 /// A share of more than everything.
-pub(super) fn at_most_all(given: &IntOrString, at: &Path<'_>, errors: &mut Errors) {
+pub(in crate::registry) fn at_most_all(given: &IntOrString, at: &Path<'_>, errors: &mut Errors) {
     if percent(given).is_some_and(|share| share > 100) {
         errors.push(FieldError::invalid(at, shown(given), "must not be greater than 100%"));
     }
 }
 
 /// As complaints show it.
-pub(super) fn shown(given: &IntOrString) -> String {
+pub(in crate::registry) fn shown(given: &IntOrString) -> String {
     match given {
         IntOrString::Int(number) => number.to_string(),
         IntOrString::String(text) => coracle_api::go_text::Quoted(text).to_string(),
@@ -154,7 +188,7 @@ pub(super) fn shown(given: &IntOrString) -> String {
 }
 
 /// A write of the status leaves labels alone.
-pub(super) fn keep_labels(new: &mut Value, old: &Value) {
+pub(in crate::registry) fn keep_labels(new: &mut Value, old: &Value) {
     let mut metadata = new.meta_mut();
     match old.meta().labels() {
         Some(labels) => metadata.set_labels(labels.clone()),
@@ -165,7 +199,7 @@ pub(super) fn keep_labels(new: &mut Value, old: &Value) {
 }
 
 /// Names that are no DNS label make odd pods.
-pub(super) fn name_warning(name: &str) -> Option<String> {
+pub(in crate::registry) fn name_warning(name: &str) -> Option<String> {
     let wrong = names::dns1123_label(name);
     (!wrong.is_empty()).then(|| {
         format!(
@@ -177,6 +211,10 @@ pub(super) fn name_warning(name: &str) -> Option<String> {
 }
 
 /// What the author of a template should know; on an update only where something changed.
-pub(super) fn template_warnings(template: &PodTemplateSpec, changed: bool, _: &Context<'_>) -> Vec<String> {
+pub(in crate::registry) fn template_warnings(
+    template: &PodTemplateSpec,
+    changed: bool,
+    _: &Context<'_>,
+) -> Vec<String> {
     if changed { pod::template_warnings(template, &SPEC.field("template")) } else { Vec::new() }
 }

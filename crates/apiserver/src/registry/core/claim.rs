@@ -39,6 +39,27 @@ pub(in crate::registry) fn spec(spec: &PersistentVolumeClaimSpec, at: &Path<'_>,
     }
 }
 
+/// What the author of a claim should know.
+pub(in crate::registry) fn warnings(spec: &PersistentVolumeClaimSpec, at: &Path<'_>) -> Vec<String> {
+    let resources = spec.resources.as_ref();
+    let sides = [
+        ("requests", resources.and_then(|resources| resources.requests.as_ref())),
+        ("limits", resources.and_then(|resources| resources.limits.as_ref())),
+    ];
+    let fractions = sides.into_iter().filter_map(|(side, amounts)| {
+        let amount = resources::read(amounts?.get("storage")?);
+        let place = at.field("resources");
+        let place = place.field(side);
+        (amount.milli_value() % 1000 != 0).then(|| {
+            format!(
+                "{}: fractional byte value \"{amount}\" is invalid, must be an integer",
+                place.key("storage")
+            )
+        })
+    });
+    fractions.collect()
+}
+
 fn access_modes(modes: &[String], at: &Path<'_>, errors: &mut Errors) {
     for mode in modes.iter().filter(|mode| !ACCESS_MODES.contains(&mode.as_str())) {
         errors.push(FieldError::not_supported(at, mode, ACCESS_MODES));

@@ -1,6 +1,6 @@
 //! Kinds of the core group.
 
-mod claim;
+pub(super) mod claim;
 pub(super) mod config_map;
 pub(super) mod endpoints;
 pub(super) mod event;
@@ -9,6 +9,7 @@ pub(super) mod namespace;
 pub(super) mod node;
 pub(super) mod pod;
 pub(super) mod pod_template;
+pub(super) mod replication_controller;
 pub(super) mod resource_quota;
 pub(super) mod secret;
 pub(super) mod service;

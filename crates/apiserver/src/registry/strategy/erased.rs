@@ -40,6 +40,8 @@ pub(in crate::registry) trait AnyStrategy: Send + Sync {
 
     fn counts_generation(&self, new: &Value, old: &Value, part: Part) -> bool;
 
+    fn orphans_by_default(&self) -> bool;
+
     fn grace(&self, object: &Value, asked: Option<i64>) -> Grace;
 
     fn holds(&self, object: &Value) -> bool;
@@ -117,6 +119,10 @@ impl<S: Strategy> AnyStrategy for S {
 
     fn counts_generation(&self, new: &Value, old: &Value, part: Part) -> bool {
         Strategy::counts_generation(self, new, old, part)
+    }
+
+    fn orphans_by_default(&self) -> bool {
+        Strategy::orphans_by_default(self)
     }
 
     fn grace(&self, object: &Value, asked: Option<i64>) -> Grace {

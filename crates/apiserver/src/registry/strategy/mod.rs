@@ -24,7 +24,8 @@ use serde::de::DeserializeOwned;
 
 use super::{
     OwnMetadata, Part, Registry, Scope, admissionregistration, apiextensions, apiregistration, apps,
-    autoscaling, coordination, core, discovery, flowcontrol, networking, policy, rbac, scheduling, storage,
+    autoscaling, batch, coordination, core, discovery, flowcontrol, networking, policy, rbac, scheduling,
+    storage,
 };
 use crate::ApiError;
 
@@ -166,6 +167,11 @@ pub trait Strategy: Send + Sync + 'static {
         part == Part::Main && super::update::content_changed(old, new)
     }
 
+    /// Whether what belongs to a deleted object stays, where nobody says otherwise.
+    fn orphans_by_default(&self) -> bool {
+        false
+    }
+
     /// How long a deleted object lingers. `asked` is what the client wants.
     fn grace(&self, object: &Value, asked: Option<i64>) -> Grace {
         Grace::None
@@ -201,6 +207,7 @@ pub(super) fn of(resource: &Resource) -> &'static dyn AnyStrategy {
         ("", "nodes") => &core::node::Nodes,
         ("", "pods") => &core::pod::Pods,
         ("", "podtemplates") => &core::pod_template::PodTemplates,
+        ("", "replicationcontrollers") => &core::replication_controller::ReplicationControllers,
         ("", "resourcequotas") => &core::resource_quota::ResourceQuotas,
         ("", "secrets") => &core::secret::Secrets,
         ("", "services") => &core::service::Services,
@@ -228,11 +235,15 @@ pub(super) fn of(resource: &Resource) -> &'static dyn AnyStrategy {
         }
         ("apiregistration.k8s.io", "apiservices") => &apiregistration::api_service::APIServices,
         ("apps", "controllerrevisions") => &apps::controller_revision::ControllerRevisions,
+        ("apps", "daemonsets") => &apps::daemon_set::DaemonSets,
         ("apps", "deployments") => &apps::deployment::Deployments,
         ("apps", "replicasets") => &apps::replica_set::ReplicaSets,
+        ("apps", "statefulsets") => &apps::stateful_set::StatefulSets,
         ("autoscaling", "horizontalpodautoscalers") => {
             &autoscaling::horizontal_pod_autoscaler::HorizontalPodAutoscalers
         }
+        ("batch", "cronjobs") => &batch::cron_job::CronJobs,
+        ("batch", "jobs") => &batch::job::Jobs,
         ("coordination.k8s.io", "leases") => &coordination::lease::Leases,
         ("discovery.k8s.io", "endpointslices") => &discovery::endpoint_slice::EndpointSlices,
         ("flowcontrol.apiserver.k8s.io", "flowschemas") => &flowcontrol::FlowSchemas,

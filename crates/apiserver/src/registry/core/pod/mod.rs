@@ -32,7 +32,9 @@ use coracle_api::catalog::{BUILTIN, Resource};
 
 pub(in crate::registry) use options::Options;
 pub(in crate::registry) use strategy::Pods;
-pub(in crate::registry) use validate::template as validate_template;
+pub(in crate::registry) use validate::{
+    template as validate_template, template_metadata as validate_template_metadata,
+};
 pub(in crate::registry) use warnings::template as template_warnings;
 
 /// The resource, for whoever comes from another.

@@ -82,13 +82,10 @@ pub(in crate::registry) fn template(
     options: &Options,
     errors: &mut Errors,
 ) {
+    template_metadata(template, at, options, errors);
     let (no_metadata, no_spec) = (ObjectMeta::default(), PodSpec::default());
     let metadata = template.metadata.as_ref().unwrap_or(&no_metadata);
     let spec = template.spec.as_ref().unwrap_or(&no_spec);
-    meta::validate::labels(metadata.labels.iter().flatten(), &at.field("labels"), errors);
-    let place = at.field("annotations");
-    meta::validate::annotations(metadata.annotations.iter().flatten(), &place, errors);
-    annotations::annotations(metadata.annotations.as_ref(), spec, &place, options, errors);
     let at = at.field("spec");
     self::spec(spec, None, &at, options, errors);
     security::annotations_agree(metadata, spec, &at, errors);
@@ -96,6 +93,22 @@ pub(in crate::registry) fn template(
         let detail = "ephemeral containers not allowed in pod template";
         errors.push(FieldError::forbidden(&at.field("ephemeralContainers"), detail));
     }
+}
+
+/// Judges labels and annotations of a template.
+pub(in crate::registry) fn template_metadata(
+    template: &PodTemplateSpec,
+    at: &Path<'_>,
+    options: &Options,
+    errors: &mut Errors,
+) {
+    let (no_metadata, no_spec) = (ObjectMeta::default(), PodSpec::default());
+    let metadata = template.metadata.as_ref().unwrap_or(&no_metadata);
+    let spec = template.spec.as_ref().unwrap_or(&no_spec);
+    meta::validate::labels(metadata.labels.iter().flatten(), &at.field("labels"), errors);
+    let place = at.field("annotations");
+    meta::validate::annotations(metadata.annotations.iter().flatten(), &place, errors);
+    annotations::annotations(metadata.annotations.as_ref(), spec, &place, options, errors);
 }
 
 /// Judges a text that is to be one of a few words. It is shown as JSON has it: such texts have a type of their own in
