@@ -199,19 +199,7 @@ pub trait Strategy: Send + Sync + 'static {
 /// The strategy of a resource.
 pub(super) fn of(resource: &Resource) -> &'static dyn AnyStrategy {
     match (resource.group.as_str(), resource.plural.as_str()) {
-        ("", "configmaps") => &core::config_map::ConfigMaps,
-        ("", "endpoints") => &core::endpoints::EndpointsObjects,
-        ("" | "events.k8s.io", "events") => &core::event::Events,
-        ("", "limitranges") => &core::limit_range::LimitRanges,
-        ("", "namespaces") => &core::namespace::Namespaces,
-        ("", "nodes") => &core::node::Nodes,
-        ("", "pods") => &core::pod::Pods,
-        ("", "podtemplates") => &core::pod_template::PodTemplates,
-        ("", "replicationcontrollers") => &core::replication_controller::ReplicationControllers,
-        ("", "resourcequotas") => &core::resource_quota::ResourceQuotas,
-        ("", "secrets") => &core::secret::Secrets,
-        ("", "services") => &core::service::Services,
-        ("", "serviceaccounts") => &core::service_account::ServiceAccounts,
+        ("events.k8s.io", "events") => &core::event::Events,
         ("admissionregistration.k8s.io", "mutatingadmissionpolicies") => {
             &admissionregistration::MutatingPolicies
         }
@@ -266,6 +254,27 @@ pub(super) fn of(resource: &Resource) -> &'static dyn AnyStrategy {
         ("storage.k8s.io", "volumeattributesclasses") => {
             &storage::volume_attributes_class::VolumeAttributesClasses
         }
+        ("", plural) => of_core(plural),
+        _ => &generic::Generic,
+    }
+}
+
+/// The strategy of a resource of the core group.
+fn of_core(plural: &str) -> &'static dyn AnyStrategy {
+    match plural {
+        "configmaps" => &core::config_map::ConfigMaps,
+        "endpoints" => &core::endpoints::EndpointsObjects,
+        "events" => &core::event::Events,
+        "limitranges" => &core::limit_range::LimitRanges,
+        "namespaces" => &core::namespace::Namespaces,
+        "nodes" => &core::node::Nodes,
+        "pods" => &core::pod::Pods,
+        "podtemplates" => &core::pod_template::PodTemplates,
+        "replicationcontrollers" => &core::replication_controller::ReplicationControllers,
+        "resourcequotas" => &core::resource_quota::ResourceQuotas,
+        "secrets" => &core::secret::Secrets,
+        "services" => &core::service::Services,
+        "serviceaccounts" => &core::service_account::ServiceAccounts,
         _ => &generic::Generic,
     }
 }
