@@ -7,7 +7,8 @@
 //! [`Store::watch`]. Values are shared [`bytes::Bytes`]: whoever reads one holds the bytes the store holds.
 //!
 //! `contract` (feature `testing`) is what every engine must pass; `checker` tells whether what was recorded of one
-//! under load and failures was possible. `face` shows the embedded engine as an etcd.
+//! under load and failures was possible. `face` shows the embedded engine as an etcd, `migrate` takes what one store
+//! holds into another.
 
 #[cfg(feature = "testing")]
 pub mod checker;
@@ -20,6 +21,7 @@ pub mod etcd;
 pub mod face;
 mod key;
 mod lease;
+pub mod migrate;
 mod range;
 mod revision;
 mod store;

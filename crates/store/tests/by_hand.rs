@@ -3,7 +3,10 @@
 
 use coracle_store::{
     Put, Store,
-    embedded::{Config, Embedded, OpenError, SystemClock, commands, files::RealFiles},
+    embedded::{
+        Config, Embedded, OpenError, SystemClock, commands, commands::CommandError, files::RealFiles,
+    },
+    face::{Face, FaceConfig, Listen},
 };
 use std::{os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
@@ -49,6 +52,35 @@ async fn what_is_stored_is_its_owners_alone() {
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0, "{} is open to others: {mode:o}", path.display());
     }
+}
+
+#[tokio::test]
+async fn a_backup_that_fails_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(&directory.path().join("data"));
+    let file = directory.path().join("backup");
+    std::fs::create_dir_all(file.join("in the way")).unwrap();
+    let refused = commands::write_backup(store.backup(), &file).unwrap_err();
+    assert!(matches!(refused, CommandError::File { action: "naming", .. }), "{refused}");
+    assert!(!directory.path().join("backup.unfinished").exists());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_is_in_use_is_backed_up_through_its_face() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, socket) = (directory.path().join("backup"), directory.path().join("face.sock"));
+    let store = Arc::new(open(&directory.path().join("data")));
+    for number in 0..1000 {
+        store.put(Put::new(format!("k{number}"), "x".repeat(1000))).await.unwrap();
+    }
+    let face = Face::show(store.clone(), FaceConfig::new(Listen::Unix(socket.clone()))).unwrap();
+    let report = commands::backup_of_running(&socket, &file).await.unwrap();
+    assert_eq!((report.keys, report.revision), (1000, store.revision()));
+    face.stop().await;
+    let restored = commands::restore(&file, &directory.path().join("copy"), None).unwrap();
+    assert_eq!((restored.keys, restored.backup_revision), (1000, report.revision));
+    let refused = commands::backup_of_running(&socket, &file).await.unwrap_err();
+    assert!(matches!(refused, CommandError::Running(_)), "{refused}");
 }
 
 fn open(directory: &Path) -> Embedded {

@@ -10,7 +10,7 @@ use super::clock::SystemClock;
 use super::compaction::after;
 use super::config::Config;
 use super::evaluate::put_record;
-use super::files::{File, Files};
+use super::files::{File, Files, Lock};
 use super::frame::{self, FileId, FrameBuffer, Stamp};
 use super::index::Settled;
 use super::layout::{self, BackupHeader, Manifest, Part};
@@ -18,6 +18,7 @@ use super::open_error::OpenError;
 use super::record::Record;
 use super::recovery::{self, write_manifest};
 use super::shared::{Pin, Shared};
+use crate::migrate::Copied;
 use crate::{KeyRange, KeyValue, LeaseId, Revision, StoreError};
 use bytes::Bytes;
 use std::{io, sync::Arc, time::Duration};
@@ -63,7 +64,7 @@ pub struct CheckReport {
     pub live_bytes: u64,
     pub file_bytes: u64,
     pub leases: usize,
-    /// Bytes at the end of the log that were never acknowledged.
+    /// Bytes at the end of the log that are no whole write.
     pub torn_bytes: u64,
 }
 
@@ -131,7 +132,7 @@ impl Backup {
 
 /// Makes a store in the empty `files` of the backup `bytes`, which `name` holds. Its revision is lifted above
 /// `above` (the newest the lost store is known to have reached) or, where that is not known, far above the
-/// backup's.
+/// backup's. What an earlier try left behind is removed, and a try that fails leaves nothing.
 pub fn restore(
     name: &str,
     bytes: &[u8],
@@ -139,24 +140,83 @@ pub fn restore(
     above: Option<Revision>,
     clock: &dyn Clock,
 ) -> Result<RestoreReport, BackupError> {
+    let _lock = claim_empty(files)?;
+    fill(&Contents::parse(name, bytes)?, files, above, clock)
+}
+
+/// The same, of what another store holds.
+pub(crate) fn import(
+    copied: Copied,
+    files: &Arc<dyn Files>,
+    above: Option<Revision>,
+    clock: &dyn Clock,
+) -> Result<RestoreReport, BackupError> {
+    let _lock = claim_empty(files)?;
+    let Copied { revision, keys, leases } = copied;
+    fill(&Contents { revision, keys, leases }, files, above, clock)
+}
+
+/// How many keys a backup holds; refused unless it is whole.
+pub(super) fn keys_in(name: &str, bytes: &[u8]) -> Result<u64, BackupError> {
+    Ok(Contents::parse(name, bytes)?.keys.len() as u64)
+}
+
+/// Stands beside the files of a store that is being made, until it is one.
+const UNFINISHED: &str = "RESTORE.unfinished";
+
+/// Claims a directory that holds no store; what an unfinished restore left in it is removed.
+fn claim_empty(files: &Arc<dyn Files>) -> Result<Box<dyn Lock>, BackupError> {
     let place = files.place();
     let lock = files.lock().map_err(OpenError::io(&place, "locking the directory"))?;
-    let _lock = lock.ok_or_else(|| OpenError::InUse { place: place.clone() })?;
-    if !matches!(recovery::read_manifest(&**files), Ok(None)) {
-        return Err(BackupError::NotEmpty { place });
+    let lock = lock.ok_or_else(|| OpenError::InUse { place: place.clone() })?;
+    let names = files.list().map_err(OpenError::io(&place, "listing the directory"))?;
+    let has = |wanted: &str| names.iter().any(|name| name == wanted);
+    if has(UNFINISHED) && !has(layout::MANIFEST) {
+        sweep(&**files);
     }
-    let contents = Contents::parse(name, bytes)?;
+    match recovery::read_manifest(&**files) {
+        Ok(None) => Ok(lock),
+        _ => Err(BackupError::NotEmpty { place }),
+    }
+}
+
+fn fill(
+    contents: &Contents,
+    files: &Arc<dyn Files>,
+    above: Option<Revision>,
+    clock: &dyn Clock,
+) -> Result<RestoreReport, BackupError> {
+    let place = files.place();
     let lifted = match above {
         Some(above) => above.max(contents.revision).next(),
         None => Revision::new(contents.revision.get() + LIFT),
     };
     let store = u64::try_from(clock.unix().as_nanos()).unwrap_or_default();
-    contents.write(&**files, store, lifted).map_err(OpenError::io(&place, "writing the restored store"))?;
+    let begun = files.create(UNFINISHED).and_then(|_| files.sync_directory());
+    let written = begun.and_then(|()| contents.write(&**files, store, lifted));
+    let done = written.and_then(|()| files.remove(UNFINISHED)).and_then(|()| files.sync_directory());
+    if let Err(error) = done {
+        sweep(&**files);
+        return Err(OpenError::io(&place, "writing the restored store")(error).into());
+    }
     Ok(RestoreReport {
         keys: contents.keys.len() as u64,
         backup_revision: contents.revision,
         revision: lifted,
     })
+}
+
+/// Removes the files of a store that was not finished. The mark goes last: what could not be removed now is by the next
+/// try.
+fn sweep(files: &dyn Files) {
+    let unfinished = |name: &String| {
+        layout::file_id(name).is_some() || matches!(name.as_str(), layout::MANIFEST | layout::NEW_MANIFEST)
+    };
+    let rubbish = files.list().unwrap_or_default().into_iter().filter(unfinished);
+    if rubbish.map(|name| files.remove(&name)).filter(Result::is_err).count() == 0 {
+        // The mark alone harms nobody.
+        files.remove(UNFINISHED).unwrap_or_default();
+    }
 }
 
 /// Reads everything in `files` and changes nothing. A store that is in use is refused.

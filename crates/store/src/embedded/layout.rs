@@ -49,7 +49,7 @@ pub(crate) struct Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
     pub(crate) store: u64,
-    /// The segment before this one, and how much of it counts: what follows there was never acknowledged.
+    /// The segment before this one, and how much of it counts: what follows there is no whole write.
     pub(crate) previous: Option<(FileId, u32)>,
     /// The store's revision when the segment was begun.
     pub(crate) revision: Revision,

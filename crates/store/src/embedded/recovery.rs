@@ -1,8 +1,9 @@
 //! Recovery: from the files to the index. Parts first, then the log on top.
 //!
 //! The log ends at the first frame that is not whole. That is no damage if the frame was part of the last write:
-//! it was never acknowledged. It is damage, and refused, if anything shows that it had been durable: a segment that
-//! came after, or a later batch in the same one.
+//! a power cut leaves such of one that was not acknowledged yet. It is damage, and refused, if anything shows that it
+//! had been durable: a segment that came after, or a later batch in the same one. Damage to the very last write cannot
+//! be told from a power cut.
 
 use super::Config;
 use super::files::{File, Files, read_all, read_into};
@@ -34,7 +35,7 @@ pub(crate) struct Recovered {
     pub(crate) marks: Marks,
     /// Files that nothing refers to: left by a crash.
     pub(crate) rubbish: Vec<String>,
-    /// Bytes at the end of the log that were never acknowledged.
+    /// Bytes at the end of the log that are no whole write.
     pub(crate) torn_bytes: u64,
 }
 

@@ -438,7 +438,9 @@ fn compactable(compacted: Revision, current: Revision, requested: Revision) -> R
     if requested > current {
         return Err(StoreError::FutureRevision { requested, current });
     }
-    if requested <= compacted {
+    // Nothing was before revision 0, and a store that forgot nothing yet may be told to forget that.
+    let nothing_yet = compacted == Revision::ZERO && requested == Revision::ZERO;
+    if requested <= compacted && !nothing_yet {
         return Err(StoreError::Compacted { requested, compacted });
     }
     Ok(())

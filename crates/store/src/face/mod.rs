@@ -13,10 +13,13 @@ mod lease;
 mod listen;
 mod maintenance;
 mod pump;
+mod snapshot;
 mod stream;
 mod watch;
 
 pub use listen::{FaceError, FaceTls, Listen};
+pub(crate) use snapshot::Snapshot;
+pub use snapshot::SnapshotError;
 
 use crate::Revision;
 use crate::embedded::Embedded;

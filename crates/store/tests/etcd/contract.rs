@@ -31,6 +31,13 @@ async fn etcd_with_three_members_keeps_the_contract_while_members_are_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn etcd_34_with_three_members_keeps_the_contract_while_members_are_killed() {
+    let cluster = Cluster::start(Release::V34, 3).await;
+    let store = cluster.store();
+    assert!(keeps_the_contract(cluster, store, Blow::Killed).await >= 3, "every member was killed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn etcd_with_three_members_keeps_the_contract_while_members_hang() {
     let cluster = Cluster::start(Release::V36, 3).await;
     let store = cluster.store_that_waits(IMPATIENCE);

@@ -11,4 +11,5 @@ mod engine;
 mod etcdctl;
 mod faces;
 mod histories;
+mod migration;
 mod trouble;

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use coracle_store::{
     KeyRange, LeaseId, Op, Put, Revision, Store, StoreError, Txn, WatchRequest,
     embedded::{
-        self, BackupError, Coalesce, Config,
+        self, BackupError, Coalesce, Config, OpenError,
         files::{Files, SimulatedDisk},
     },
 };
@@ -282,6 +282,42 @@ fn a_damaged_backup_and_a_full_directory_are_refused() {
     }
     restore(&bytes, &files).unwrap();
     assert!(matches!(restore(&bytes, &files), Err(BackupError::NotEmpty { .. })));
+}
+
+#[test]
+fn a_restore_that_fails_for_space_leaves_nothing_and_can_be_tried_again() {
+    let world = World::new(Config::default());
+    let mut machine = world.start();
+    for number in 0..50 {
+        machine.put(&format!("k{number}"), &"x".repeat(1000)).unwrap();
+    }
+    let bytes = backup(&machine);
+    let disk = SimulatedDisk::default();
+    let files: Arc<dyn Files> = Arc::new(disk.files());
+    let restore = || embedded::restore("backup", &bytes, &files, None, &*world.clock);
+    for capacity in [0, 100, 10_000, 50_000] {
+        disk.set_capacity(Some(capacity));
+        let refused = restore().unwrap_err();
+        assert!(matches!(refused, BackupError::Open(OpenError::DiskFull { .. })), "{capacity}: {refused}");
+        let left: Vec<_> = files.list().unwrap().into_iter().filter(|name| name != "LOCK").collect();
+        assert_eq!(left, Vec::<String>::new(), "{capacity}");
+    }
+    disk.set_capacity(None);
+    // A process that was killed in between leaves what it had.
+    files.create("RESTORE.unfinished").unwrap();
+    files.create("00000001.part").unwrap();
+    assert_eq!(restore().unwrap().keys, 50);
+    let again = restore().unwrap_err();
+    assert!(matches!(again, BackupError::NotEmpty { .. }), "{again}");
+}
+
+#[test]
+fn a_store_that_forgot_nothing_can_be_told_to_forget_what_was_before_everything() {
+    let world = World::new(Config::default());
+    let mut machine = world.start();
+    machine.compact(Revision::ZERO).unwrap();
+    machine.compact(Revision::FIRST).unwrap();
+    assert!(matches!(machine.compact(Revision::ZERO), Err(StoreError::Compacted { .. })));
 }
 
 fn backup(machine: &Machine) -> Vec<u8> {
