@@ -80,11 +80,11 @@ async fn either(one: &mut Signal, other: &mut Signal) {
 }
 
 /// The embedded store of a data directory, which is made if it is not there.
-pub(crate) fn open_store(folder: &Path) -> Result<Arc<Embedded>, ProcessError> {
+pub(crate) fn open_store(folder: &Path, config: Config) -> Result<Arc<Embedded>, ProcessError> {
     let fail = |error| ProcessError::DataDir { folder: folder.to_path_buf(), error };
     fs::create_dir_all(folder).map_err(fail)?;
     let files = RealFiles::new(crate::store::folder(folder)).map_err(fail)?;
-    Ok(Arc::new(Embedded::open(Config::default(), Arc::new(files), Arc::new(SystemClock::default()))?))
+    Ok(Arc::new(Embedded::open(config, Arc::new(files), Arc::new(SystemClock::default()))?))
 }
 
 /// Says that it is ready. Whoever waited for that may have gone by the second line, which ends nothing.

@@ -7,17 +7,31 @@ use std::{fs, io};
 
 use coracle_apiserver::storage::{Media, Shared};
 use coracle_store::Store;
-use coracle_store::embedded::Embedded;
+use coracle_store::embedded::{Coalesce, Config, Embedded};
 use coracle_store::etcd::{ConfigError, Etcd, EtcdConfig, Tls};
+use coracle_store::face::{Face, FaceConfig, Listen};
 
 use crate::process::{self, ProcessError};
 
 /// What the flags of a server say about it.
 #[derive(Debug)]
 pub(crate) enum Storage {
-    Embedded(PathBuf),
+    Embedded(EmbeddedSettings),
     Etcd(EtcdSettings),
 }
+
+/// The embedded store of a data directory.
+#[derive(Debug)]
+pub(crate) struct EmbeddedSettings {
+    pub(crate) data_dir: PathBuf,
+    /// How long renewals of node leases may wait for other writes to be made durable with; `None`: not at all.
+    pub(crate) node_lease_delay: Option<Duration>,
+}
+
+/// Where node leases are kept.
+const NODE_LEASES: &str = "/registry/leases/kube-node-lease/";
+/// A node that does not renew its lease for forty seconds is taken for gone; it tries every ten.
+pub(crate) const LONGEST_NODE_LEASE_DELAY: Duration = Duration::from_secs(5);
 
 /// An etcd, and what is kept how in it.
 #[derive(Debug)]
@@ -42,6 +56,10 @@ pub(crate) enum StorageError {
     File { file: PathBuf, error: io::Error },
     #[error(transparent)]
     Etcd(#[from] ConfigError),
+    #[error(
+        "--node-lease-write-delay is {given:?}: at most {LONGEST_NODE_LEASE_DELAY:?}, or nodes pass for gone"
+    )]
+    Delay { given: Duration },
 }
 
 /// A store that is open.
@@ -49,6 +67,8 @@ pub(crate) struct Opened {
     pub(crate) store: Arc<dyn Store>,
     /// The same, where it is ours alone.
     pub(crate) embedded: Option<Arc<Embedded>>,
+    /// For `coracle store backup`, beside the running server. It goes with this.
+    door: Option<Face>,
 }
 
 /// How long the etcd may take to answer before the server gives up at its start, or refuses a request.
@@ -58,14 +78,15 @@ impl Storage {
     /// Must be called on a runtime.
     pub(crate) fn open(&self) -> Result<Opened, StorageError> {
         match self {
-            Storage::Embedded(folder) => {
-                let store = process::open_store(folder)?;
-                Ok(Opened { store: store.clone(), embedded: Some(store) })
+            Storage::Embedded(settings) => {
+                let store = process::open_store(&settings.data_dir, settings.config()?)?;
+                let door = private_door(&store, &settings.data_dir);
+                Ok(Opened { store: store.clone(), embedded: Some(store), door })
             }
             Storage::Etcd(settings) => {
                 let etcd = Arc::new(Etcd::new(&settings.config()?)?);
                 let store = Arc::new(Shared::new(etcd, &settings.prefix, settings.media));
-                Ok(Opened { store, embedded: None })
+                Ok(Opened { store, embedded: None, door: None })
             }
         }
     }
@@ -86,15 +107,41 @@ impl Storage {
 }
 
 impl Opened {
-    pub(crate) fn close(&self) {
+    pub(crate) async fn close(self) {
+        if let Some(door) = self.door {
+            door.stop().await;
+        }
         if let Some(embedded) = &self.embedded {
             embedded.close();
         }
     }
 }
 
+impl EmbeddedSettings {
+    fn config(&self) -> Result<Config, StorageError> {
+        let coalesce = match self.node_lease_delay {
+            Some(given) if given > LONGEST_NODE_LEASE_DELAY => return Err(StorageError::Delay { given }),
+            delay => delay.map(|delay| Coalesce { prefix: NODE_LEASES.into(), delay }),
+        };
+        Ok(Config { coalesce, ..Config::default() })
+    }
+}
+
+/// Shows the store on a socket that only its owner can reach. A server runs without it as well.
+fn private_door(store: &Arc<Embedded>, data_dir: &Path) -> Option<Face> {
+    let socket = crate::store::socket(data_dir);
+    match Face::show(store.clone(), FaceConfig::new(Listen::Unix(socket))) {
+        Ok(face) => Some(face),
+        Err(error) => {
+            let why = std::error::Error::source(&error).map(ToString::to_string);
+            tracing::warn!(%error, why, "the store cannot be backed up while this server runs");
+            None
+        }
+    }
+}
+
 impl EtcdSettings {
-    fn config(&self) -> Result<EtcdConfig, StorageError> {
+    pub(crate) fn config(&self) -> Result<EtcdConfig, StorageError> {
         let mut config = EtcdConfig::new(&self.servers);
         config.request_timeout = ANSWERS_WITHIN;
         if let Some(authority) = &self.authority {

@@ -14,7 +14,7 @@ use super::options::{Options, PROTOBUF};
 use crate::certificates::{self, CertificateError};
 use crate::flags::Mistakes;
 use crate::host;
-use crate::storage::{EtcdSettings, Storage};
+use crate::storage::{EmbeddedSettings, EtcdSettings, Storage};
 
 /// Options that hold together.
 pub(super) struct Settings {
@@ -133,7 +133,10 @@ fn storage(options: &Options, mistakes: &mut Vec<String>) -> Storage {
         (Some(_), false) => mistakes.push("--data-dir and --etcd-servers exclude each other".to_string()),
         (None, true) => mistakes
             .push("--etcd-servers must be specified, or --data-dir for the embedded store".to_string()),
-        (Some(folder), true) => return Storage::Embedded(folder.clone()),
+        (Some(folder), true) => {
+            let node_lease_delay = Some(options.node_lease_write_delay).filter(|delay| !delay.is_zero());
+            return Storage::Embedded(EmbeddedSettings { data_dir: folder.clone(), node_lease_delay });
+        }
         (None, false) => {}
     }
     Storage::Etcd(EtcdSettings {

@@ -90,6 +90,14 @@ const STORAGE: &[Flag<Options>] = &[
     ),
     value(
         "storage",
+        "node-lease-write-delay",
+        "DURATION",
+        "0s",
+        "Let renewals of node leases wait up to this long, at most 5s, so that many of them share one flush of the disk. They are answered once they are durable, only later: a power cut loses no write that was acknowledged. 0s: off (Coracle's own; --data-dir only)",
+        |options, given| duration(&mut options.node_lease_write_delay, given),
+    ),
+    value(
+        "storage",
         "etcd-servers",
         "URLS",
         "",

@@ -72,6 +72,6 @@ async fn serve(options: &Options) -> Result<(), ServerError> {
         coracle_apiserver::run(&settings.config, doors, opened.store.clone(), WORLD, stop, ready)
     })
     .await;
-    opened.close();
+    opened.close().await;
     Ok(result??)
 }

@@ -8,6 +8,7 @@ mod bad_input;
 mod clients;
 mod cluster;
 mod dns;
+mod keeping;
 mod openapi;
 mod server;
 mod shared_etcd;
