@@ -1,7 +1,7 @@
 //! `coracle ctr`: pods and containers of this node, without an API server: what runs, its logs, a command inside.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};

@@ -2,13 +2,13 @@
 //! meanwhile is noticed. While we run: what the supervisors tell.
 
 use std::fs;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use coracle_supervisor::protocol::{ContainerReport, Exit, Phase, decode};
 use tokio::sync::mpsc;
 
 use crate::clock;
-use crate::container::{Container, State, UNKNOWN_EXIT};
+use crate::container::{Container, NOT_STARTED, State, UNKNOWN_EXIT};
 use crate::error::Error;
 use crate::node::{Node, blocking};
 use crate::records::{ContainerRecord, SandboxRecord, load, names};
@@ -30,7 +30,10 @@ impl Node {
                 if let Err(error) = self.meet_supervisor(&sandbox).await {
                     tracing::debug!(sandbox = id, error = %error, "an unfinished pod has no supervisor");
                 }
-                self.take_down(&sandbox).await?;
+                // What cannot be taken away now is tried again at the next start.
+                if let Err(error) = self.take_down(&sandbox).await {
+                    tracing::warn!(sandbox = id, error = %error, "something is left of an unfinished pod");
+                }
                 continue;
             }
             self.reserve(sandbox.name(), &id)?.keep();
@@ -66,7 +69,7 @@ impl Node {
             let state = match exit {
                 Some(exit) => State::Exited(exit),
                 None if !record.start_error.is_empty() => {
-                    State::Exited(Exit { code: UNKNOWN_EXIT, at: record.started_at, oom_kills: 0 })
+                    State::Exited(Exit { code: NOT_STARTED, at: record.created_at, oom_kills: 0 })
                 }
                 // Which of the two it is the supervisor knows.
                 None if record.started_at != 0 => State::Running,
@@ -109,32 +112,6 @@ impl Node {
         }
     }
 
-    /// Listens to the news of a supervisor until it is gone.
-    pub(crate) async fn follow(
-        self: Arc<Self>,
-        sandbox: Arc<Sandbox>,
-        mut news: mpsc::UnboundedReceiver<News>,
-    ) {
-        while let Some(news) = news.recv().await {
-            match news {
-                News::Exited { container, exit } => {
-                    let Ok(container) = self.container(&container) else { continue };
-                    // Nobody hears of the end before the start.
-                    drop(container.starting.lock().await);
-                    self.container_ended(&container, exit);
-                }
-                News::Gone => {
-                    // Who was told to go has been forgotten before.
-                    if sandbox.supervisor().is_some() {
-                        tracing::warn!(sandbox = sandbox.id, "the supervisor of a pod is gone");
-                        self.abandon_all(&sandbox).await;
-                    }
-                    return;
-                }
-            }
-        }
-    }
-
     /// A pod without a supervisor: its containers are ended, and it is not ready any more.
     async fn abandon_all(&self, sandbox: &Sandbox) {
         sandbox.set_supervisor(None);
@@ -147,6 +124,33 @@ impl Node {
         }
         for container in self.containers_of(&sandbox.id) {
             self.abandon(&container).await;
+        }
+    }
+}
+
+/// Listens to the news of a supervisor until it is gone, or nobody wants to know.
+pub(crate) async fn follow(
+    node: Weak<Node>,
+    sandbox: Weak<Sandbox>,
+    mut news: mpsc::UnboundedReceiver<News>,
+) {
+    while let Some(news) = news.recv().await {
+        let (Some(node), Some(sandbox)) = (node.upgrade(), sandbox.upgrade()) else { return };
+        match news {
+            News::Exited { container, exit } => {
+                let Ok(container) = node.container(&container) else { continue };
+                // Nobody hears of the end before the start.
+                drop(container.starting.lock().await);
+                node.container_ended(&container, exit);
+            }
+            News::Gone => {
+                // Who was told to go has been forgotten before.
+                if sandbox.supervisor().is_some() {
+                    tracing::warn!(sandbox = sandbox.id, "the supervisor of a pod is gone");
+                    node.abandon_all(&sandbox).await;
+                }
+                return;
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::records::save;
 const DYING: Duration = Duration::from_secs(10);
 
 /// The exit code of a container whose program could not be started.
-const NOT_STARTED: i32 = 128;
+pub(crate) const NOT_STARTED: i32 = 128;
 
 impl Node {
     pub(crate) async fn start_container(self: &Arc<Self>, id: &str) -> Result<(), Error> {

@@ -7,7 +7,7 @@ mod lifecycle;
 mod status;
 mod update;
 
-pub(crate) use lifecycle::UNKNOWN_EXIT;
+pub(crate) use lifecycle::{NOT_STARTED, UNKNOWN_EXIT};
 
 use std::sync::{Arc, Mutex};
 

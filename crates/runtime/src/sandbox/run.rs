@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::namespaces::{Pins, Wanted};
 use crate::node::{Node, blocking};
 use crate::records::{SandboxRecord, save};
+use crate::recover::follow;
 use crate::spec::{join, pod_namespaces};
 use crate::supervise::Supervisor;
 use crate::{clock, ids};
@@ -109,7 +110,8 @@ impl Node {
         let (supervisor, reports) = Supervisor::connect(&state, sender).await?;
         sandbox.set_supervisor(Some(Arc::new(supervisor)));
         self.learn(sandbox, &reports);
-        tokio::spawn(Arc::clone(self).follow(Arc::clone(sandbox), news));
+        // Whoever follows the news does not keep the node alive: it goes when its owner does.
+        tokio::spawn(follow(Arc::downgrade(self), Arc::downgrade(sandbox), news));
         Ok(())
     }
 

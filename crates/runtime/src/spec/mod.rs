@@ -130,7 +130,10 @@ fn process(from: &Ingredients<'_>, security: &LinuxContainerSecurityContext) -> 
         },
         no_new_privileges: security.no_new_privs,
         seccomp: seccomp::filter(security, permitted)?,
-        oom_score_adj: resources.map(|resources| i32::try_from(resources.oom_score_adj).unwrap_or(0)),
+        // Never inherited: the supervisor is the last that the kernel is to kill.
+        oom_score_adj: Some(
+            resources.map_or(0, |resources| i32::try_from(resources.oom_score_adj).unwrap_or(0)),
+        ),
         limits: Vec::new(),
         terminal: from.config.tty,
     })

@@ -27,7 +27,9 @@ const COMMANDS: [&str; 28] = [
 pub(crate) struct Node {
     pub(crate) runtime: Runtime,
     pub(crate) config: Config,
-    pub(crate) folder: tempfile::TempDir,
+    place: PathBuf,
+    /// None: the folder is somebody else's.
+    folder: Option<tempfile::TempDir>,
 }
 
 impl Node {
@@ -37,20 +39,23 @@ impl Node {
 
     pub(crate) async fn with(test: &str, change: impl FnOnce(&mut Config)) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut config = Config {
-            instance: format!("coracle-test-{test}-{}", std::process::id()),
-            root: folder.path().join("root"),
-            state: folder.path().join("state"),
-            pids_limit: None,
-        };
+        let mut config = config_at(folder.path(), &format!("{test}-{}", std::process::id()));
         change(&mut config);
         let runtime = open(&config).await;
-        Self { runtime, config, folder }
+        Self { runtime, config, place: folder.path().to_owned(), folder: Some(folder) }
+    }
+
+    /// The node of a folder, whoever made it.
+    pub(crate) async fn at(folder: &Path) -> Self {
+        let name = folder.file_name().unwrap().to_string_lossy().trim_start_matches('.').to_owned();
+        let config = config_at(folder, &name);
+        let runtime = open(&config).await;
+        Self { runtime, config, place: folder.to_owned(), folder: None }
     }
 
     /// Is not there for a while, and comes back as another runtime of the same node.
     pub(crate) async fn away(&mut self, time: Duration) {
-        // The old one may not listen any more; a second one in its place does nothing but take its memory.
+        // The old one goes when another takes its place.
         let nowhere = tempfile::tempdir().unwrap();
         let elsewhere = Config {
             root: nowhere.path().join("root"),
@@ -94,7 +99,7 @@ impl Node {
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.folder.path()
+        &self.place
     }
 
     /// A pod of this name; its logs are in a folder of the test.
@@ -188,6 +193,15 @@ impl Node {
             let processes = fs::read_to_string(folder.join("supervisors/cgroup.procs")).unwrap_or_default();
             assert_eq!(processes, "", "supervisors in {}", folder.display());
         }
+    }
+}
+
+fn config_at(folder: &Path, name: &str) -> Config {
+    Config {
+        instance: format!("coracle-test-{name}"),
+        root: folder.join("root"),
+        state: folder.join("state"),
+        pids_limit: None,
     }
 }
 
@@ -286,7 +300,8 @@ impl RootFs for Folders {
     async fn remove(&self, container: &str) -> Result<(), RootFsError> {
         let root = self.folder.join(container);
         if root.exists() {
-            rustix::mount::unmount(&root, rustix::mount::UnmountFlags::DETACH).unwrap();
+            // Whoever was killed may not have come to mount it.
+            rustix::mount::unmount(&root, rustix::mount::UnmountFlags::DETACH).unwrap_or_default();
             fs::remove_dir_all(&root).unwrap();
         }
         Ok(())

@@ -107,7 +107,10 @@ pub(super) fn hide(root: &Root, paths: &[String]) -> Result<(), StepError> {
                 ..Filesystem::default()
             })
         } else {
-            open_tree(CWD, "/dev/null", OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC)
+            // The container's own: it is to see nothing of the host's, not even this.
+            let null = root.find("/dev/null")?.ok_or_else(|| StepError::new(step(), Errno::NOENT))?;
+            let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+            open_tree(null.as_fd(), "", flags | OpenTreeFlags::AT_EMPTY_PATH)
         };
         attach(&cover.during(step)?, &target).during(step)?;
     }

@@ -79,6 +79,8 @@ impl Server {
             .map(drop)
             .or_else(|errno| if errno == rustix::io::Errno::PERM { Ok(()) } else { Err(errno) })?;
         rustix::thread::set_name(c"coracle-pod")?;
+        // Where the host does not let us, we are as likely to be killed as others.
+        std::fs::write("/proc/self/oom_score_adj", "-998").unwrap_or_default();
         set_child_subreaper(Some(rustix::process::getpid()))?;
         let listener = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
         rustix::io::ioctl_fionbio(&listener, true)?;

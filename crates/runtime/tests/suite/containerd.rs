@@ -1,0 +1,113 @@
+//! A containerd of a test's own, from the package `containerd`, with an image of busybox that was made here.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use coracle_cri::v1::*;
+use coracle_cri::{Client, Runtime as _};
+
+use crate::common::{own_pids, unpack_busybox};
+
+pub(crate) const BUSYBOX: &str = "docker.io/library/coracle-test:latest";
+
+pub(crate) struct Containerd {
+    process: Child,
+    pub(crate) client: Client,
+}
+
+impl Containerd {
+    pub(crate) async fn start(folder: &Path) -> Self {
+        let (config, socket) = (folder.join("containerd.toml"), folder.join("socket"));
+        let text =
+            format!("version = 2\n[plugins.\"io.containerd.grpc.v1.cri\"]\nsandbox_image = \"{BUSYBOX}\"\n");
+        fs::write(&config, text).unwrap();
+        let log = File::create(folder.join("containerd.log")).unwrap();
+        let process = Command::new("containerd")
+            .arg("--config")
+            .arg(&config)
+            .arg("--root")
+            .arg(folder.join("root"))
+            .arg("--state")
+            .arg(folder.join("state"))
+            .arg("--address")
+            .arg(&socket)
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("the package containerd is installed");
+        let client = Client::new(&socket).unwrap();
+        let containerd = Self { process, client };
+        for _ in 0..500 {
+            if containerd.client.version().await.is_ok() {
+                import_busybox(folder, &socket);
+                return containerd;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("containerd does not answer: {}", fs::read_to_string(folder.join("containerd.log")).unwrap());
+    }
+
+    pub(crate) fn stop(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+/// A pod in the host's network: no plugins are needed for that.
+pub(crate) fn pod(folder: &Path) -> PodSandboxConfig {
+    let options = NamespaceOption { network: NamespaceMode::Node.into(), ..own_pids() };
+    let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+    PodSandboxConfig {
+        metadata: Some(PodSandboxMetadata {
+            name: "suite".to_owned(),
+            uid: name.clone(),
+            namespace: "default".to_owned(),
+            attempt: 0,
+        }),
+        labels: [("app".to_owned(), "suite".to_owned())].into(),
+        linux: Some(LinuxPodSandboxConfig {
+            cgroup_parent: format!("/coracle-containerd-{}", name.trim_start_matches('.')),
+            security_context: Some(LinuxSandboxSecurityContext {
+                namespace_options: Some(options),
+                ..Default::default()
+            }),
+            ..Default::default()
+        }),
+        ..Default::default()
+    }
+}
+
+/// Makes an archive as `docker save` does, and gives it to containerd.
+fn import_busybox(folder: &Path, socket: &Path) {
+    let (root, archive) = (folder.join("busybox"), folder.join("image"));
+    unpack_busybox(&root);
+    fs::create_dir_all(&archive).unwrap();
+    run(Command::new("tar").arg("-cf").arg(archive.join("layer.tar")).arg("-C").arg(&root).arg("."));
+    let digest = Command::new("sha256sum").arg(archive.join("layer.tar")).output().unwrap();
+    let digest = String::from_utf8(digest.stdout).unwrap();
+    let digest = digest.split(' ').next().unwrap();
+    let config = format!(
+        r#"{{"architecture":"amd64","os":"linux","config":{{"Cmd":["/bin/sleep","100000"]}},"rootfs":{{"type":"layers","diff_ids":["sha256:{digest}"]}}}}"#
+    );
+    fs::write(archive.join("config.json"), config).unwrap();
+    let manifest = format!(r#"[{{"Config":"config.json","RepoTags":["{BUSYBOX}"],"Layers":["layer.tar"]}}]"#);
+    fs::write(archive.join("manifest.json"), manifest).unwrap();
+    let tar = folder.join("image.tar");
+    run(Command::new("tar").arg("-cf").arg(&tar).arg("-C").arg(&archive).args([
+        "manifest.json",
+        "config.json",
+        "layer.tar",
+    ]));
+    run(Command::new("ctr")
+        .arg("--address")
+        .arg(socket)
+        .args(["--namespace", "k8s.io", "images", "import"])
+        .arg(&tar));
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}

@@ -1,0 +1,161 @@
+//! One suite over the runtime trait, for our runtime and for containerd behind its socket: both answer alike.
+#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod containerd;
+
+use std::path::Path;
+use std::time::Duration;
+
+use common::{Node, lines, script};
+use coracle_cri::v1::*;
+use coracle_cri::{Error, Runtime};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn our_runtime_answers_as_cri_says() {
+    let node = Node::new("suite").await;
+    let pod = node.pod("suite");
+    play(&node.runtime, &pod, "busybox").await;
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn containerd_answers_as_cri_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let containerd = containerd::Containerd::start(folder.path()).await;
+    let mut pod = containerd::pod(folder.path());
+    pod.log_directory = folder.path().join("logs").to_string_lossy().into_owned();
+    play(&containerd.client, &pod, containerd::BUSYBOX).await;
+    containerd.stop();
+}
+
+/// The whole life of a pod.
+async fn play(runtime: &dyn Runtime, pod: &PodSandboxConfig, image: &str) {
+    let version = runtime.version().await.unwrap();
+    assert_eq!(version.runtime_api_version, "v1");
+    let sandbox = runtime.run_pod_sandbox(pod.clone(), "").await.unwrap();
+    let taken = runtime.run_pod_sandbox(pod.clone(), "").await;
+    assert!(taken.is_err(), "its name is taken");
+    let status = runtime.pod_sandbox_status(&sandbox, false).await.unwrap().status.unwrap();
+    assert_eq!(status.state(), PodSandboxState::SandboxReady);
+    assert_eq!((status.metadata, status.labels), (pod.metadata.clone(), pod.labels.clone()));
+    let listed =
+        runtime.list_pod_sandbox(PodSandboxFilter { id: sandbox.clone(), ..Default::default() }).await;
+    assert_eq!(listed.unwrap().len(), 1);
+    output_and_exit(runtime, &sandbox, pod, image).await;
+    commands(runtime, &sandbox, pod, image).await;
+    ends(runtime, &sandbox, pod, image).await;
+    missing_program(runtime, &sandbox, pod, image).await;
+    runtime.stop_pod_sandbox(&sandbox).await.unwrap();
+    runtime.stop_pod_sandbox(&sandbox).await.unwrap();
+    let status = runtime.pod_sandbox_status(&sandbox, false).await.unwrap().status.unwrap();
+    assert_eq!(status.state(), PodSandboxState::SandboxNotready);
+    runtime.remove_pod_sandbox(&sandbox).await.unwrap();
+    runtime.remove_pod_sandbox(&sandbox).await.unwrap();
+    assert!(matches!(runtime.pod_sandbox_status(&sandbox, false).await, Err(Error::NotFound(_))));
+    assert!(runtime.list_containers(ContainerFilter::default()).await.unwrap().is_empty());
+}
+
+fn container(name: &str, text: &str, image: &str) -> ContainerConfig {
+    let image = ImageSpec { image: image.to_owned(), ..Default::default() };
+    ContainerConfig { image: Some(image), ..script(name, text) }
+}
+
+async fn start(
+    runtime: &dyn Runtime,
+    sandbox: &str,
+    pod: &PodSandboxConfig,
+    config: ContainerConfig,
+) -> String {
+    let id = runtime.create_container(sandbox, config, pod.clone()).await.unwrap();
+    let status = status(runtime, &id).await;
+    assert_eq!(status.state(), ContainerState::ContainerCreated);
+    runtime.start_container(&id).await.unwrap();
+    assert!(runtime.start_container(&id).await.is_err(), "it is started once only");
+    id
+}
+
+async fn status(runtime: &dyn Runtime, id: &str) -> ContainerStatus {
+    runtime.container_status(id, false).await.unwrap().status.unwrap()
+}
+
+async fn ended(runtime: &dyn Runtime, id: &str) -> ContainerStatus {
+    for _ in 0..1000 {
+        let status = status(runtime, id).await;
+        if status.state() == ContainerState::ContainerExited {
+            return status;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{id} does not end");
+}
+
+async fn output_and_exit(runtime: &dyn Runtime, sandbox: &str, pod: &PodSandboxConfig, image: &str) {
+    let text = "echo one; echo two; echo three >&2; printf end; exit 3";
+    let id = start(runtime, sandbox, pod, container("prints", text, image)).await;
+    let status = ended(runtime, &id).await;
+    assert_eq!((status.exit_code, status.reason.as_str()), (3, "Error"));
+    assert!(status.created_at <= status.started_at && status.started_at <= status.finished_at);
+    let log = Path::new(&pod.log_directory).join("prints.log");
+    assert_eq!(Path::new(&status.log_path), log);
+    // A foreign runtime may still be copying.
+    for _ in 0..100 {
+        if lines(&log).len() == 4 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // What ends without a newline is marked as a part by some and as whole by others.
+    let line = |(stream, tag, text): (String, String, String)| {
+        format!("{stream} {} {text}", if text == "end" { "F" } else { tag.as_str() })
+    };
+    let mut printed: Vec<String> = lines(&log).into_iter().map(line).collect();
+    printed.sort();
+    assert_eq!(printed, ["stderr F three", "stdout F end", "stdout F one", "stdout F two"]);
+    runtime.remove_container(&id).await.unwrap();
+}
+
+async fn commands(runtime: &dyn Runtime, sandbox: &str, pod: &PodSandboxConfig, image: &str) {
+    let id = start(runtime, sandbox, pod, container("idle", "sleep 1000", image)).await;
+    let command = |text: &str| ["sh", "-c", text].map(str::to_owned).to_vec();
+    let answer = runtime.exec_sync(&id, command("echo out; echo err >&2; exit 4"), None).await.unwrap();
+    assert_eq!((answer.exit_code, &answer.stdout[..], &answer.stderr[..]), (4, &b"out\n"[..], &b"err\n"[..]));
+    let seen =
+        runtime.exec_sync(&id, command("grep -E '^(CapBnd|Seccomp|NoNewPrivs):' /proc/1/status"), None);
+    let seen = String::from_utf8(seen.await.unwrap().stdout.to_vec()).unwrap();
+    assert!(seen.contains("Seccomp:\t2\n") && seen.contains("NoNewPrivs:\t0\n"), "{seen}");
+    assert!(seen.contains("CapBnd:\t00000000a80425fb\n"), "{seen}");
+    let late = runtime.exec_sync(&id, command("sleep 100"), Some(Duration::from_secs(1))).await;
+    assert!(matches!(late, Err(Error::DeadlineExceeded(_) | Error::Internal(_))), "{late:?}");
+    let stats = runtime.container_stats(&id).await.unwrap();
+    assert!(stats.memory.unwrap().working_set_bytes.unwrap().value > 0);
+    runtime.remove_container(&id).await.unwrap();
+    assert!(matches!(runtime.container_status(&id, false).await, Err(Error::NotFound(_))));
+    runtime.remove_container(&id).await.unwrap();
+}
+
+async fn ends(runtime: &dyn Runtime, sandbox: &str, pod: &PodSandboxConfig, image: &str) {
+    let polite = "trap 'exit 7' TERM; while :; do sleep 0.05; done";
+    let polite = start(runtime, sandbox, pod, container("polite", polite, image)).await;
+    let deaf =
+        start(runtime, sandbox, pod, container("deaf", "trap '' TERM; while :; do sleep 0.05; done", image))
+            .await;
+    // The traps are set when the shell has begun.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    runtime.stop_container(&polite, Duration::from_secs(20)).await.unwrap();
+    assert_eq!(ended(runtime, &polite).await.exit_code, 7);
+    runtime.stop_container(&deaf, Duration::from_secs(1)).await.unwrap();
+    assert_eq!(ended(runtime, &deaf).await.exit_code, 137);
+    runtime.stop_container(&deaf, Duration::from_secs(1)).await.unwrap();
+}
+
+async fn missing_program(runtime: &dyn Runtime, sandbox: &str, pod: &PodSandboxConfig, image: &str) {
+    let config = ContainerConfig { command: vec!["no-such".to_owned()], ..container("missing", "", image) };
+    let id = runtime.create_container(sandbox, config, pod.clone()).await.unwrap();
+    let error = runtime.start_container(&id).await.unwrap_err().to_string();
+    assert!(error.contains("exec: \"no-such\": executable file not found in $PATH"), "{error}");
+    let status = status(runtime, &id).await;
+    assert_eq!((status.state(), status.exit_code), (ContainerState::ContainerExited, 128));
+    assert_eq!(status.reason, "StartError");
+}
