@@ -20,8 +20,9 @@ pub(crate) struct Containerd {
 impl Containerd {
     pub(crate) async fn start(folder: &Path) -> Self {
         let (config, socket) = (folder.join("containerd.toml"), folder.join("socket"));
-        let text =
-            format!("version = 2\n[plugins.\"io.containerd.grpc.v1.cri\"]\nsandbox_image = \"{BUSYBOX}\"\n");
+        let text = format!(
+            "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\"]\nsandbox_image = \"{BUSYBOX}\"\nrestrict_oom_score_adj = true\n"
+        );
         fs::write(&config, text).unwrap();
         let log = File::create(folder.join("containerd.log")).unwrap();
         let process = Command::new("containerd")

@@ -28,6 +28,8 @@ async fn containerd_answers_as_cri_says() {
     pod.log_directory = folder.path().join("logs").to_string_lossy().into_owned();
     play(&containerd.client, &pod, containerd::BUSYBOX).await;
     containerd.stop();
+    let parent = pod.linux.unwrap().cgroup_parent;
+    coracle_cgroup::Hierarchies::detect().unwrap().group(&parent).remove().unwrap();
 }
 
 /// The whole life of a pod.
