@@ -5,6 +5,7 @@
 //! hands keys to workers, and each worker goes *observe, plan, act*. [`views`] are what controllers hold of the objects
 //! that several of them look at. The [`manager`] begins those that were asked for.
 
+pub mod deployment;
 pub mod frame;
 pub mod manager;
 pub mod replicaset;

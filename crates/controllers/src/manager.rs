@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use tracing::info;
 
 use crate::frame::Context;
-use crate::replicaset;
+use crate::{deployment, replicaset};
 
 /// A controller that there is.
 struct Known {
@@ -15,7 +15,10 @@ struct Known {
     alias: &'static str,
 }
 
-const KNOWN: &[Known] = &[Known { name: "replicaset-controller", alias: "replicaset" }];
+const KNOWN: &[Known] = &[
+    Known { name: "deployment-controller", alias: "deployment" },
+    Known { name: "replicaset-controller", alias: "replicaset" },
+];
 
 /// The controllers that are to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,13 +71,19 @@ impl Selected {
 pub struct Manager {
     /// Which of them run.
     pub selected: Selected,
+    /// Workers of the Deployment controller.
+    pub concurrent_deployment_syncs: usize,
     /// Workers of the ReplicaSet controller.
     pub concurrent_replicaset_syncs: usize,
 }
 
 impl Default for Manager {
     fn default() -> Manager {
-        Manager { selected: Selected::by_default(), concurrent_replicaset_syncs: 5 }
+        Manager {
+            selected: Selected::by_default(),
+            concurrent_deployment_syncs: 5,
+            concurrent_replicaset_syncs: 5,
+        }
     }
 }
 
@@ -82,6 +91,10 @@ impl Manager {
     /// Runs them. Never returns.
     pub async fn run(&self, context: &Context) {
         let mut running = JoinSet::new();
+        if self.selected.has("deployment-controller") {
+            let (context, workers) = (context.clone(), self.concurrent_deployment_syncs);
+            running.spawn(async move { deployment::run(&context, workers).await });
+        }
         if self.selected.has("replicaset-controller") {
             let (context, workers) = (context.clone(), self.concurrent_replicaset_syncs);
             running.spawn(async move { replicaset::run(&context, workers).await });

@@ -1,8 +1,10 @@
 //! What controllers hold of objects that several of them look at.
 
+mod deployment;
 mod pod;
 mod replica_set;
 
+pub use deployment::{Deployment, Rollout};
 pub use pod::{Phase, Pod};
 pub use replica_set::ReplicaSet;
 

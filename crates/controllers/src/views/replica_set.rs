@@ -26,6 +26,11 @@ impl ReplicaSet {
         usize::try_from(replicas).unwrap_or_default()
     }
 
+    /// A number of its status.
+    pub fn counted(&self, name: &str) -> i64 {
+        self.object.at(&["status", name]).and_then(Value::as_int).unwrap_or_default()
+    }
+
     /// How long a pod must be ready before it counts as available.
     pub fn min_ready_seconds(&self) -> i64 {
         self.object.at(&["spec", "minReadySeconds"]).and_then(Value::as_int).unwrap_or_default()

@@ -1,5 +1,7 @@
 //! Controllers in a cluster of the test's process, under the identities that they have upstream.
 
+use std::collections::BTreeMap;
+
 use coracle_api::Value;
 use coracle_client::{Access, Client, ListOptions, Resource, Tasks};
 use coracle_controllers::{Context, Manager};
@@ -17,8 +19,12 @@ impl Controlled {
         let cluster = Cluster::start().await;
         let manager = cluster.client_as("system:kube-controller-manager", &[]);
         let accounts = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
-        let own = cluster.client_as("system:serviceaccount:kube-system:replicaset-controller", &accounts);
-        let context = Context::new(&manager, move |_| own.clone(), Tasks::new());
+        let own = ["deployment-controller", "replicaset-controller"].map(|name| {
+            let user = format!("system:serviceaccount:kube-system:{name}");
+            (name, cluster.client_as(&user, &accounts))
+        });
+        let own: BTreeMap<&str, Client> = own.into_iter().collect();
+        let context = Context::new(&manager, move |name| own[name].clone(), Tasks::new());
         let running = context.clone();
         context.tasks.spawn(async move { Manager::default().run(&running).await });
         Controlled { client: cluster.client(), cluster, context }

@@ -1,0 +1,136 @@
+//! The Deployment controller: rolls templates out, through a ReplicaSet for each.
+//!
+//! `hear` turns changes of Deployments, ReplicaSets and pods into keys; `plan` decides on one step, with the help of
+//! `revision` (which ReplicaSet is the newest), `sizes` (how large each should be) and `status`; `act` takes it.
+
+mod act;
+mod hear;
+pub mod plan;
+pub mod revision;
+pub mod sizes;
+pub mod status;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use coracle_api::resource_version::ResourceVersion;
+use coracle_api::time::Timestamp;
+use coracle_client::{Access, Informer, ObjectKey, Recorder, Resource, WorkQueue, World};
+
+pub use act::ActError;
+pub use plan::{Observed, Plan};
+
+use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::views::{BY_CONTROLLER, Deployment, Pod, ReplicaSet, orphans_of};
+
+/// The controller.
+pub struct Deployments {
+    deployments: Informer<Deployment>,
+    sets: Informer<ReplicaSet>,
+    pods: Informer<Pod>,
+    deployment_access: Access,
+    set_access: Access,
+    written: Mutex<BTreeMap<ObjectKey, Written>>,
+    recorder: Recorder,
+    world: World,
+}
+
+/// The newest versions that this controller has itself written for a Deployment.
+#[derive(Clone, Copy, Default)]
+struct Written {
+    deployment: ResourceVersion,
+    sets: ResourceVersion,
+}
+
+/// Begins the controller, with so many workers. Never returns.
+pub async fn run(context: &Context, workers: usize) {
+    let queue = WorkQueue::new("deployment");
+    let mut feeds = Feeds::new(context.tasks.clone());
+    let controller = Deployments::new(context, &queue, &mut feeds);
+    Shell::new(controller, queue, context).run(feeds, workers).await;
+}
+
+impl Deployments {
+    /// The controller, whose feeds fill `queue`.
+    pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> Deployments {
+        let deployments_of = Resource::builtin("apps", "v1", "deployments");
+        let sets_of = Resource::builtin("apps", "v1", "replicasets");
+        let deployments: Informer<Deployment> = context.informers.of(&deployments_of);
+        let sets: Informer<ReplicaSet> = context.informers.of(&sets_of);
+        let pods: Informer<Pod> = context.informers.of(&Resource::builtin("", "v1", "pods"));
+        sets.ensure_index(BY_CONTROLLER, ReplicaSet::by_controller);
+        pods.ensure_index(BY_CONTROLLER, Pod::by_controller);
+        hear::follow(feeds, &deployments, &sets, &pods, queue);
+        let client = context.client("deployment-controller");
+        Deployments {
+            deployments,
+            sets,
+            pods,
+            deployment_access: client.resource(&deployments_of),
+            set_access: client.resource(&sets_of),
+            written: Mutex::new(BTreeMap::new()),
+            recorder: context.recorder.clone().component("deployment-controller"),
+            world: context.world,
+        }
+    }
+
+    /// Whether what is held is older than what was written from here.
+    fn is_behind(&self, key: &ObjectKey) -> bool {
+        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = written.get(key).copied().unwrap_or_default();
+        self.deployments.version() < written.deployment || self.sets.version() < written.sets
+    }
+
+    fn note_written(&self, key: &ObjectKey, note: impl FnOnce(&mut Written)) {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        note(written.entry(key.clone()).or_default());
+    }
+}
+
+#[async_trait]
+impl Controller for Deployments {
+    type Key = ObjectKey;
+    type Observed = Observed;
+    type Plan = Plan;
+    type Error = ActError;
+
+    const NAME: &'static str = "deployment-controller";
+
+    fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
+        let Some(deployment) = self.deployments.get(key) else {
+            self.written.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+            return Observation::Gone;
+        };
+        if self.is_behind(key) {
+            return Observation::Behind;
+        }
+        if deployment.selector.is_none() {
+            tracing::warn!(%key, "the selector makes no sense: nothing is done before it is changed");
+            return Observation::Gone;
+        }
+        let found = |value: &str| {
+            self.sets.by_index(BY_CONTROLLER, value).expect("the index was made with the controller")
+        };
+        let mut sets = found(&deployment.uid);
+        sets.extend(found(&orphans_of(&key.namespace)));
+        let running = sets.iter().map(|set| {
+            let pods = self.pods.by_index(BY_CONTROLLER, &set.uid);
+            let pods = pods.expect("the index was made with the controller");
+            let running = pods.iter().filter(|pod| pod.is_active() || pod.is_terminating()).count();
+            (set.uid.clone(), running)
+        });
+        let running = running.collect();
+        Observation::Seen { uid: deployment.uid.clone(), observed: Observed { deployment, sets, running } }
+    }
+
+    fn plan(observed: &Observed, now: Timestamp) -> Plan {
+        plan::plan(observed, now)
+    }
+
+    async fn act(&self, key: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
+        self.carry_out(key, &observed, plan).await
+    }
+}

@@ -1,0 +1,185 @@
+//! Revisions: which ReplicaSet is a Deployment's newest, what it is called, and what its annotations remember. Pure.
+
+use std::sync::Arc;
+
+use coracle_api::codec::json;
+use coracle_api::owner::OwnerReference;
+use coracle_api::{Map, Value};
+use coracle_client::Cached;
+
+use crate::views::{Deployment, ReplicaSet};
+
+/// The label that keeps the pods of two ReplicaSets of one Deployment apart.
+pub const HASH: &str = "pod-template-hash";
+/// Which revision a ReplicaSet is; on the Deployment: which one is rolled out.
+pub const REVISION: &str = "deployment.kubernetes.io/revision";
+/// Which revisions it was before.
+pub const HISTORY: &str = "deployment.kubernetes.io/revision-history";
+/// How many pods the Deployment wanted when it last set a ReplicaSet's size.
+pub const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
+/// How many it would have allowed.
+pub const MAXIMUM: &str = "deployment.kubernetes.io/max-replicas";
+/// The revision to go back to.
+pub const ROLLBACK: &str = "deprecated.deployment.rollback.to";
+
+/// Annotations of a Deployment that are not its ReplicaSets'.
+const NOT_COPIED: [&str; 6] =
+    ["kubectl.kubernetes.io/last-applied-configuration", REVISION, HISTORY, DESIRED, MAXIMUM, ROLLBACK];
+/// The history of revisions is no longer than this.
+const HISTORY_LENGTH: usize = 2000;
+/// A name, dash and hash together are no longer than this.
+const NAME_LENGTH: usize = 253;
+
+/// A ReplicaSet of the cache.
+pub type Set = Arc<Cached<ReplicaSet>>;
+
+/// Which revision a ReplicaSet is; 0: it does not say.
+pub fn revision(set: &ReplicaSet) -> i64 {
+    set.object.meta().annotation(REVISION).and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+/// The ReplicaSet of the Deployment's template: the oldest, if several have it.
+pub fn newest<'a>(deployment: &Deployment, sets: &'a [Set]) -> Option<&'a Set> {
+    let same = sets.iter().filter(|set| same_template(set.template(), deployment.template()));
+    same.min_by(|a, b| age(a).cmp(&age(b)))
+}
+
+/// By age, and those of one moment by name.
+pub fn age(set: &Set) -> (Option<coracle_api::time::Timestamp>, &str) {
+    (set.object.object.meta().creation_timestamp(), &set.key.name)
+}
+
+/// Whether two templates make the same pods, but for the hash.
+pub fn same_template(one: Option<&Value>, other: Option<&Value>) -> bool {
+    one.map(without_hash) == other.map(without_hash)
+}
+
+/// A template as it is compared: what is empty is the same as what is absent.
+fn without_hash(template: &Value) -> Value {
+    let mut template = template.clone();
+    template.meta_mut().set_label(HASH, None);
+    if let Some(metadata) = template.as_object_mut().and_then(|members| members.get_mut("metadata")) {
+        drop_empty(metadata, true);
+    }
+    drop_empty(&mut template, false);
+    template
+}
+
+/// Drops nulls and empty lists, and empty objects too where those say nothing.
+fn drop_empty(value: &mut Value, objects: bool) {
+    match value {
+        Value::Object(members) => members.retain(|_, member| {
+            drop_empty(member, objects);
+            match member {
+                Value::Null => false,
+                Value::Array(items) => !items.is_empty(),
+                Value::Object(members) => !(objects && members.is_empty()),
+                _ => true,
+            }
+        }),
+        Value::Array(items) => items.iter_mut().for_each(|item| drop_empty(item, objects)),
+        _ => {}
+    }
+}
+
+/// The ReplicaSet for the Deployment's template, without any pods yet.
+pub fn new_set(deployment: &Cached<Deployment>, revision: i64) -> Value {
+    let hash = hash(deployment.template(), collisions(deployment));
+    let name = &deployment.key.name;
+    let kept = name.len().min(NAME_LENGTH - hash.len() - 1);
+    let mut template = deployment.template().cloned().unwrap_or_default();
+    template.meta_mut().set_label(HASH, Some(&hash));
+    let mut selector = deployment.object.object.at(&["spec", "selector"]).cloned().unwrap_or_default();
+    if let Some(selector) = selector.as_object_mut() {
+        selector.object_mut("matchLabels").insert(HASH, hash.as_str());
+    }
+    let mut spec = Map::new();
+    spec.insert("replicas", 0);
+    spec.insert("minReadySeconds", deployment.min_ready_seconds());
+    spec.insert("selector", selector);
+    spec.insert("template", template.clone());
+    let mut set = Map::new();
+    set.insert("apiVersion", "apps/v1");
+    set.insert("kind", "ReplicaSet");
+    set.insert("spec", spec);
+    let mut set = Value::Object(set);
+    let mut meta = set.meta_mut();
+    meta.set_namespace(&deployment.key.namespace);
+    meta.set_name(&format!("{}-{hash}", &name[..kept]));
+    meta.set_labels(template.meta().labels().cloned().unwrap_or_default());
+    let owner = deployment.object.object.meta();
+    meta.set_owner_references([OwnerReference::to_controller(owner, "apps/v1", "Deployment")]);
+    annotate(&mut set, deployment, revision);
+    set_sizes(&mut set, deployment);
+    set
+}
+
+fn collisions(deployment: &Deployment) -> Option<i64> {
+    deployment.status().and_then(|status| status.get("collisionCount")).and_then(Value::as_int)
+}
+
+/// A short name for a template, in letters and digits that make no words.
+fn hash(template: Option<&Value>, collisions: Option<i64>) -> String {
+    const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+    let text = template.map(without_hash).map(|template| json::to_vec(&template)).unwrap_or_default();
+    let salt = collisions.map(i64::to_le_bytes);
+    let bytes = text.iter().chain(salt.iter().flatten());
+    let sum = bytes.fold(0x811c_9dc5_u32, |sum, byte| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+    let digits = sum.to_string();
+    digits.bytes().map(|digit| char::from(LETTERS[usize::from(digit) % LETTERS.len()])).collect()
+}
+
+/// What the newest ReplicaSet remembers: the Deployment's annotations, its revision, and those it was before.
+pub fn annotate(set: &mut Value, deployment: &Deployment, revision: i64) {
+    let copied = deployment.object.meta().annotations().into_iter().flat_map(Map::iter);
+    let copied: Vec<_> = copied.filter(|(key, _)| !NOT_COPIED.contains(key)).collect();
+    let before = set.meta().annotation(REVISION).map(ToOwned::to_owned);
+    let history = set.meta().annotation(HISTORY).map(ToOwned::to_owned);
+    let mut meta = set.meta_mut();
+    for (key, value) in copied {
+        meta.set_annotation(key, value.as_str());
+    }
+    let was = before.as_deref().map_or(Some(0), |text| text.parse::<i64>().ok());
+    if was.is_some_and(|was| was < revision) {
+        meta.set_annotation(REVISION, Some(&revision.to_string()));
+        if let Some(before) = before {
+            meta.set_annotation(HISTORY, Some(&longer_history(history.as_deref(), &before)));
+        }
+    }
+}
+
+/// The history with one more, and without the oldest that no longer fit.
+fn longer_history(history: Option<&str>, revision: &str) -> String {
+    let mut all: Vec<&str> = history.into_iter().flat_map(|text| text.split(',')).collect();
+    all.push(revision);
+    while all.len() > 1 && all.iter().map(|one| one.len() + 1).sum::<usize>() > HISTORY_LENGTH {
+        all.remove(0);
+    }
+    all.join(",")
+}
+
+/// Notes in a ReplicaSet how many pods the Deployment wants now.
+pub fn set_sizes(set: &mut Value, deployment: &Deployment) {
+    let wanted = deployment.replicas();
+    let mut meta = set.meta_mut();
+    meta.set_annotation(DESIRED, Some(&wanted.to_string()));
+    meta.set_annotation(MAXIMUM, Some(&(wanted + deployment.surge()).to_string()));
+}
+
+/// A number that a ReplicaSet's annotation remembers.
+pub fn remembered(set: &ReplicaSet, annotation: &str) -> Option<i64> {
+    set.object.meta().annotation(annotation)?.parse().ok()
+}
+
+/// The annotations of a Deployment that goes back to a ReplicaSet: those the ReplicaSet was made with, and of its own
+/// only those that no ReplicaSet has.
+pub fn restore_annotations(deployment: &mut Value, set: &ReplicaSet) {
+    let own = deployment.meta().annotations().cloned().unwrap_or_default();
+    let mut annotations = own;
+    annotations.retain(|key, _| NOT_COPIED.contains(&key));
+    let copied = set.object.meta().annotations().into_iter().flat_map(Map::iter);
+    for (key, value) in copied.filter(|(key, _)| !NOT_COPIED.contains(key)) {
+        annotations.insert(key, value.clone());
+    }
+    deployment.meta_mut().set_annotations(annotations);
+}
