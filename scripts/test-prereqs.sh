@@ -17,6 +17,7 @@ needs=(
     runc=runc # runtime: sees the same in the same bundle
     containerd=containerd # runtime: the other runtime behind the same trait
     ip=iproute2 # podnet: looks at the namespaces that the tests made
+    /usr/lib/cni/bridge=containernetworking-plugins # podnet: foreign plugins
     nft=nftables # podnet: host ports
     go=golang-go # builds the etcd, the kubectl and the client-go program below
 )

@@ -9,6 +9,7 @@ mod decode;
 mod dns;
 mod flags;
 mod host;
+mod image;
 mod kube_apiserver;
 mod process;
 mod server;
@@ -36,6 +37,8 @@ enum Command {
     Decode(decode::Decode),
     /// Answer the names of a cluster
     Dns(dns::Dns),
+    /// Import, pull, list, remove and show the images of a node
+    Image(image::Image),
     /// Run the API server alone, with upstream's flags
     #[command(disable_help_flag = true)]
     KubeApiserver(kube_apiserver::KubeApiserver),
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Command::Ctr(command) => exit_code(ctr::run(command)),
         Command::Decode(command) => exit_code(decode::run(&command)),
         Command::Dns(command) => exit_code(dns::run(command)),
+        Command::Image(command) => exit_code(image::run(&command)),
         Command::KubeApiserver(command) => exit_code(kube_apiserver::run(&command)),
         Command::Server(command) => exit_code(server::run(&command)),
         Command::Store(command) => exit_code(store::run(&command)),

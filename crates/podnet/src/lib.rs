@@ -2,13 +2,14 @@
 //!
 //! A runtime makes a network namespace and hands it to a [`PodNetwork`], which makes it a member of the cluster's
 //! network: an interface, addresses, routes, ports of the host. There are two: the built-in [`Bridge`], and foreign
-//! plugins behind the container network interface.
+//! plugins behind the container network interface ([`CniNetwork`]).
 //!
 //! In the bridge, `bridge/worker.rs` takes an address from the `pool`, writes it into the `ledger` on disk, has the pod
 //! wired (`bridge/wiring.rs`) through messages to the kernel (`netlink/`), and leads ports of the host to it
 //! (`host_ports.rs`). All of that happens on one thread.
 
 mod bridge;
+mod cni;
 mod host_ports;
 mod ledger;
 mod netlink;
@@ -23,6 +24,7 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 pub use bridge::{Bridge, BridgeConfig};
+pub use cni::{CniConfig, CniNetwork, ConfigError, PluginError};
 pub use host_ports::FilterError;
 pub use ledger::LedgerError;
 pub use netlink::NetlinkError;
@@ -115,6 +117,14 @@ pub enum Error {
     Filter(#[from] FilterError),
     #[error("cannot start the thread of the pod network")]
     Thread(#[source] std::io::Error),
+    #[error("the plugins gave the pod no address")]
+    NoAddress,
+    #[error("sandbox {0} is not connected")]
+    NotConnected(String),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
     #[error("the pod network has stopped")]
     Stopped,
 }

@@ -6,6 +6,7 @@
 //! [`registry`]. What fails leaves nothing behind.
 
 mod assemble;
+mod built_in;
 mod cri;
 mod digest;
 mod documents;
@@ -89,8 +90,19 @@ impl ImageStore {
     /// Opens the folder, and throws away what a crash left half done. Reads the disk: not for a thread that serves.
     pub fn open(config: ImagesConfig) -> Result<Arc<Self>, ImageError> {
         let store = Store::open(&config.root)?;
+        Ok(Self::with(config, store))
+    }
+
+    /// Opens the folder to look at what is there now, also while another process works with it. Nothing may be changed
+    /// through what this returns.
+    pub fn open_to_look(config: ImagesConfig) -> Result<Arc<Self>, ImageError> {
+        let store = Store::open_to_look(&config.root)?;
+        Ok(Self::with(config, store))
+    }
+
+    fn with(config: ImagesConfig, store: Arc<Store>) -> Arc<Self> {
         let connector = Arc::new(Connector::new(config.registries.clone()));
-        Ok(Arc::new(Self { config, store, locks: LayerLocks::default(), connector }))
+        Arc::new(Self { config, store, locks: LayerLocks::default(), connector })
     }
 
     /// All images, by id.

@@ -47,6 +47,9 @@ impl ImageStore {
         credentials: &[Credentials],
         report: &Report,
     ) -> Result<Image, ImageError> {
+        if image.registry == super::built_in::REGISTRY {
+            return self.find(&image.to_string()).ok_or_else(|| RegistryError::NotFound.into());
+        }
         let mut denied = None;
         let tried = credentials.iter().cloned().map(Some).chain(credentials.is_empty().then_some(None));
         for credentials in tried {

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use coracle_cri::Images;
 use coracle_cri::v1::ImageSpec;
-use coracle_runtime::images::{Digest, ImageError, Keep};
+use coracle_runtime::images::{Digest, ImageError, ImageStore, Keep};
 use serde_json::{Value, json};
 
 use crate::made::{Blobs, config, docker_archive, gzip, layer};
@@ -34,8 +34,11 @@ async fn a_docker_archive_becomes_an_image_with_upstreams_ids() {
     assert_eq!((shown.uid.unwrap().value, shown.username.as_str()), (1000, ""));
     assert_eq!(shown.id, image.id.to_string());
     assert!(images.image_status(spec("other"), false).await.unwrap().image.is_none());
-    let reopened = place.open();
-    assert_eq!(reopened.list(), images.list());
+    assert!(ImageStore::open(place.config()).is_err(), "one process at a time");
+    assert_eq!(ImageStore::open_to_look(place.config()).unwrap().list(), images.list());
+    let known = images.list();
+    drop(images);
+    assert_eq!(place.open().list(), known);
 }
 
 #[tokio::test]

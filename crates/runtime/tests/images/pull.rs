@@ -57,6 +57,7 @@ async fn users_are_asked_for_their_password_and_certificates_are_checked() {
     let untrusting = place.open();
     let refused = untrusting.pull(&name.parse().unwrap(), &[user("right")], &unheard()).await.unwrap_err();
     assert!(matches!(refused, ImageError::Registry(RegistryError::Tls { .. })), "{refused:?}");
+    drop(untrusting);
     let mut config = place.config();
     config.registries.authorities = vec![tls.certificate.clone()];
     let images = ImageStore::open(config).unwrap();

@@ -5,6 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::sync::Arc;
 
 use coracle_cri::v1::ImageSpec;
+use coracle_cri::{Error, Images};
 use coracle_runtime::images::{ImageStore, Keep};
 use coracle_runtime::rootfs::OverlayRootFs;
 use coracle_runtime::{ImageForContainer, RootFs, RootFsError};
@@ -63,6 +64,7 @@ fn layers_lie_over_each_other_and_writes_stay_on_top() {
         assert_eq!(rootfs.prepare("c1", &image).await.unwrap(), root, "asked again, the same");
         // A reboot takes the mount, not what was written.
         rustix::mount::unmount(&root, rustix::mount::UnmountFlags::empty()).unwrap();
+        drop((images, rootfs));
         let reopened = OverlayRootFs::new(place.open(), place.path("mounts"));
         assert_eq!(reopened.containers().await.unwrap(), ["c1", "c2"]);
         assert!(reopened.prepare("c1", &image).await.unwrap().join("d/written").exists());
@@ -110,6 +112,33 @@ fn hundreds_of_layers_and_none_at_all_can_be_mounted() {
 }
 
 #[test]
+fn the_built_in_image_is_there_pinned_and_runs() {
+    apart(async {
+        let place = Place::new();
+        let images = place.open();
+        let image = images.add_built_in().await.unwrap();
+        assert_eq!(images.add_built_in().await.unwrap().id, image.id);
+        assert!(image.pinned && image.digests[0].starts_with("coracle.local/echo@sha256:"));
+        // Its registry is nowhere, and asking for it is no reason to go there.
+        for name in ["coracle.local/echo", "coracle.local/echo:latest", &image.digests[0]] {
+            let found = images.pull_image(spec(name), None, None).await.unwrap();
+            assert_eq!(found, image.id.to_string(), "{name}");
+        }
+        assert!(matches!(
+            images.pull_image(spec("coracle.local/other"), None, None).await,
+            Err(Error::NotFound(_))
+        ));
+        let rootfs = OverlayRootFs::new(Arc::clone(&images), place.path("mounts"));
+        let found = rootfs.resolve(&spec("coracle.local/echo")).await.unwrap();
+        let root = rootfs.prepare("c1", &found).await.unwrap();
+        let ended =
+            std::process::Command::new("chroot").arg(&root).args(["/echo", "exit", "7"]).status().unwrap();
+        assert_eq!(ended.code(), Some(7));
+        rootfs.remove("c1").await.unwrap();
+    });
+}
+
+#[test]
 fn the_root_folder_has_the_mode_of_the_images() {
     apart(async {
         let place = Place::new();
@@ -123,10 +152,10 @@ fn the_root_folder_has_the_mode_of_the_images() {
     });
 }
 
-async fn import(place: &Place, images: &ImageStore, layers: &[Vec<u8>]) -> ImageForContainer {
+async fn import(place: &Place, images: &Arc<ImageStore>, layers: &[Vec<u8>]) -> ImageForContainer {
     let archive = docker_archive(&["app"], layers, &json!({"Entrypoint": ["/a"], "Env": ["A=b"]}));
     images.import(&place.write("app.tar", &archive), &Keep::default()).await.unwrap();
-    let rootfs = OverlayRootFs::new(place.open(), place.path("unused"));
+    let rootfs = OverlayRootFs::new(Arc::clone(images), place.path("unused"));
     let found = rootfs.resolve(&spec("app")).await.unwrap();
     assert_eq!(
         (&found.config.entrypoint[..], &found.config.environment[..]),

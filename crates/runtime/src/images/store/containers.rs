@@ -1,6 +1,5 @@
 //! Which layers containers stand on, and where what they write is.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::{Store, StoreError, failed, files};
@@ -46,22 +45,18 @@ impl Store {
         Ok(())
     }
 
-    pub(super) fn read_containers(&self) -> Result<BTreeMap<String, Vec<Digest>>, StoreError> {
+    pub(super) fn read_containers(&self) -> Result<(), StoreError> {
         let folder = self.path("containers");
-        let mut containers = BTreeMap::new();
         for name in files::names(&folder).map_err(failed("read", &folder))? {
             let record = folder.join(&name).join(RECORD);
             let layers = std::fs::read(&record).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
             // Without a record nothing was made yet, or everything is deleted already.
             match layers {
-                Some(layers) => drop(containers.insert(name, layers)),
-                None => {
-                    let path = folder.join(name);
-                    files::delete_folder(&path).map_err(failed("delete", &path))?;
-                }
+                Some(layers) => drop(self.state().containers.insert(name, layers)),
+                None => self.throw_away(&folder.join(name))?,
             }
         }
-        Ok(containers)
+        Ok(())
     }
 }
 

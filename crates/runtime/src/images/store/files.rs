@@ -19,6 +19,20 @@ pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
+/// Takes a folder for this process alone, as long as the file is open.
+pub(super) fn lock(folder: &Path) -> io::Result<File> {
+    fs::create_dir_all(folder)?;
+    let file = File::create(folder.join("lock"))?;
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
+        if errno == rustix::io::Errno::WOULDBLOCK {
+            io::Error::other("another process works with these images")
+        } else {
+            errno.into()
+        }
+    })?;
+    Ok(file)
+}
+
 /// Deletes a file. One that is gone is no error.
 pub(super) fn delete(path: &Path) -> io::Result<()> {
     unless_absent(fs::remove_file(path)).map(drop)

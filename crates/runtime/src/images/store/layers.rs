@@ -1,6 +1,6 @@
 //! Layers: made aside, committed by a rename, held while somebody works with them, swept away when nobody needs them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
@@ -161,24 +161,17 @@ impl Store {
         })
     }
 
-    pub(super) fn read_layers(&self) -> Result<BTreeMap<Digest, Layer>, StoreError> {
+    pub(super) fn read_layers(&self) -> Result<(), StoreError> {
         let folder = self.path("layers");
-        let mut layers = BTreeMap::new();
         for name in files::names(&folder).map_err(failed("read", &folder))? {
             let record = folder.join(&name).join("layer.json");
             let layer = std::fs::read(&record).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
             match (Digest::from_hex(&name), layer) {
-                (Ok(name), Some(layer)) => {
-                    layers.insert(name, layer);
-                }
-                _ => {
-                    tracing::warn!(layer = name, "a layer is not whole and is thrown away");
-                    let path = folder.join(name);
-                    files::delete_folder(&path).map_err(failed("delete", &path))?;
-                }
+                (Ok(name), Some(layer)) => drop(self.state().layers.insert(name, layer)),
+                _ => self.throw_away(&folder.join(name))?,
             }
         }
-        Ok(layers)
+        Ok(())
     }
 
     fn layer_path(&self, name: Digest) -> PathBuf {

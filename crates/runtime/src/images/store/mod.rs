@@ -31,6 +31,8 @@ pub(crate) struct Store {
     root: PathBuf,
     state: Mutex<State>,
     next: AtomicU64,
+    /// Held as long as the folder is this process' own.
+    lock: Option<std::fs::File>,
 }
 
 #[derive(Default)]
@@ -63,9 +65,10 @@ pub(crate) struct NewImage<'a> {
 }
 
 impl Store {
-    /// Opens a folder, and throws away what a crash left half done.
+    /// Opens a folder, and throws away what a crash left half done. No other process may work with it.
     pub(crate) fn open(root: &Path) -> Result<Arc<Self>, StoreError> {
-        let store = Self { root: root.to_owned(), state: Mutex::default(), next: AtomicU64::new(0) };
+        let lock = files::lock(root).map_err(failed("have to itself", root))?;
+        let store = Self::new(root, Some(lock));
         files::delete_folder(&store.path("staging")).map_err(failed("empty", &store.path("staging")))?;
         for folder in ["images", "content", "layers", "containers", "staging"] {
             let path = store.path(folder);
@@ -74,13 +77,36 @@ impl Store {
         // Layers hold programs with special bits and device nodes: nobody but root walks in.
         let private = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700);
         std::fs::set_permissions(root, private).map_err(failed("protect", root))?;
-        let state =
-            State { layers: store.read_layers()?, containers: store.read_containers()?, ..State::default() };
-        *store.state() = state;
+        store.read_containers()?;
+        store.read_layers()?;
         store.read_images()?;
         let store = Arc::new(store);
         store.sweep()?;
         Ok(store)
+    }
+
+    /// Reads what is there, and changes nothing. Another process may be at work: what is half done is not shown.
+    pub(crate) fn open_to_look(root: &Path) -> Result<Arc<Self>, StoreError> {
+        let store = Self::new(root, None);
+        if root.join("images").exists() {
+            store.read_layers()?;
+            store.read_images()?;
+        }
+        Ok(Arc::new(store))
+    }
+
+    fn new(root: &Path, lock: Option<std::fs::File>) -> Self {
+        Self { root: root.to_owned(), state: Mutex::default(), next: AtomicU64::new(0), lock }
+    }
+
+    /// What is not whole is thrown away by whoever has the folder to itself, and passed over by others.
+    fn throw_away(&self, path: &Path) -> Result<(), StoreError> {
+        if self.lock.is_none() {
+            return Ok(());
+        }
+        tracing::warn!(?path, "not whole: thrown away");
+        let thrown = if path.is_dir() { files::delete_folder(path) } else { files::delete(path) };
+        thrown.map_err(failed("delete", path))
     }
 
     pub(crate) fn path(&self, relative: impl AsRef<Path>) -> PathBuf {
@@ -186,7 +212,9 @@ impl Store {
         let mut found: Vec<Image> = Vec::new();
         for name in files::names(&folder).map_err(failed("read", &folder))? {
             let path = folder.join(&name);
-            let bytes = std::fs::read(&path).map_err(failed("read", &path))?;
+            let bytes = files::unless_absent(std::fs::read(&path))
+                .map_err(failed("read", &path))?
+                .unwrap_or_default();
             let image = serde_json::from_slice::<Image>(&bytes).ok().filter(|image| {
                 let state = self.state();
                 let has_content = image
@@ -198,10 +226,7 @@ impl Store {
             });
             match image {
                 Some(image) => found.push(image),
-                None => {
-                    tracing::warn!(record = name, "an image is not whole and is thrown away");
-                    files::delete(&path).map_err(failed("delete", &path))?;
-                }
+                None => self.throw_away(&path)?,
             }
         }
         found.sort_by_key(|image| std::cmp::Reverse(image.change));

@@ -1,0 +1,131 @@
+//! What a pull is at: bars for a person at a terminal, plain lines for everybody else.
+
+use std::io::{IsTerminal, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use coracle_runtime::images::{Digest, Progress, Report};
+
+use super::show::size;
+
+/// Tells on standard error what happens.
+pub(super) fn report() -> Report {
+    let is_terminal = std::io::stderr().is_terminal();
+    let shown = Mutex::new(Shown::default());
+    Arc::new(move |told| {
+        let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = if is_terminal { shown.bars(&told) } else { shown.line(&told) };
+        // Nobody is helped by a pull that fails because it cannot be watched.
+        drop(std::io::stderr().write_all(text.as_bytes()));
+    })
+}
+
+/// What has been told so far.
+#[derive(Default)]
+struct Shown {
+    layers: Vec<Layer>,
+    drawn: usize,
+}
+
+struct Layer {
+    digest: Digest,
+    total: u64,
+    arrived: u64,
+    unpacked: bool,
+}
+
+const WIDTH: usize = 30;
+
+impl Shown {
+    fn line(&mut self, told: &Progress) -> String {
+        self.note(told);
+        match told {
+            Progress::UpToDate { digest } => format!("up to date: {digest}\n"),
+            Progress::Resolved { digest, layers } => format!("{digest}: {} layers\n", layers.len()),
+            Progress::Arrived { .. } => String::new(),
+            Progress::Unpacked { layer } => format!("{}: unpacked\n", short(*layer)),
+        }
+    }
+
+    /// The bars, over those that were drawn before. Nothing where they would look the same.
+    fn bars(&mut self, told: &Progress) -> String {
+        if let Progress::UpToDate { .. } = told {
+            return self.line(told);
+        }
+        if !self.note(told) {
+            return String::new();
+        }
+        let back = if self.drawn == 0 { String::new() } else { format!("\x1b[{}A", self.drawn) };
+        self.drawn = self.layers.len();
+        self.layers.iter().fold(back, |text, layer| format!("{text}\x1b[2K{}\n", layer.bar()))
+    }
+
+    /// Takes note, and answers whether a bar looks different now.
+    fn note(&mut self, told: &Progress) -> bool {
+        let find = |layers: &[Layer], digest: Digest| layers.iter().position(|layer| layer.digest == digest);
+        match told {
+            Progress::UpToDate { .. } => {}
+            Progress::Resolved { layers, .. } => {
+                let fresh =
+                    |&(digest, total): &(Digest, u64)| Layer { digest, total, arrived: 0, unpacked: false };
+                self.layers = layers.iter().map(fresh).collect();
+            }
+            Progress::Arrived { layer, bytes } => {
+                let Some(at) = find(&self.layers, *layer) else { return false };
+                let before = self.layers[at].percent();
+                self.layers[at].arrived = *bytes;
+                return self.layers[at].percent() != before;
+            }
+            Progress::Unpacked { layer } => {
+                for layer in self.layers.iter_mut().filter(|known| known.digest == *layer) {
+                    layer.unpacked = true;
+                }
+            }
+        }
+        true
+    }
+}
+
+impl Layer {
+    fn percent(&self) -> u64 {
+        self.arrived.saturating_mul(100) / self.total.max(1)
+    }
+
+    fn bar(&self) -> String {
+        let name = short(self.digest);
+        if self.unpacked {
+            return format!("{name}  unpacked  {}", size(self.total));
+        }
+        let filled = usize::try_from(self.percent()).unwrap_or(100).min(100) * WIDTH / 100;
+        let bar = format!("{}{}", "=".repeat(filled), " ".repeat(WIDTH - filled));
+        format!("{name}  [{bar}]  {} of {}", size(self.arrived), size(self.total))
+    }
+}
+
+fn short(digest: Digest) -> String {
+    digest.hex().chars().take(12).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_drawn_over_each_other_and_only_when_they_change() {
+        let layer = Digest::of(b"layer");
+        let mut shown = Shown::default();
+        let first = shown.bars(&Progress::Resolved { digest: layer, layers: vec![(layer, 1000)] });
+        assert!(first.starts_with("\x1b[2K") && first.contains("0B of 1.0kB"), "{first:?}");
+        assert_eq!(shown.bars(&Progress::Arrived { layer, bytes: 9 }), "");
+        let half = shown.bars(&Progress::Arrived { layer, bytes: 500 });
+        assert!(half.starts_with("\x1b[1A\x1b[2K") && half.contains(&"=".repeat(15)), "{half:?}");
+        assert!(shown.bars(&Progress::Unpacked { layer }).contains("unpacked"));
+    }
+
+    #[test]
+    fn lines_tell_only_what_is_done() {
+        let layer = Digest::of(b"layer");
+        let mut shown = Shown::default();
+        assert_eq!(shown.line(&Progress::Arrived { layer, bytes: 9 }), "");
+        assert_eq!(shown.line(&Progress::Unpacked { layer }), format!("{}: unpacked\n", short(layer)));
+    }
+}

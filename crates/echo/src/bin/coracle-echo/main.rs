@@ -1,0 +1,127 @@
+//! An HTTP echo, and small deeds for trying out a cluster. Nothing but the standard library: it is alone in its image.
+#![expect(clippy::print_stdout, reason = "a command's result goes there")]
+
+mod fetch;
+mod json;
+mod serve;
+mod sys;
+
+use std::collections::TryReserveError;
+use std::net::ToSocketAddrs;
+use std::process::ExitCode;
+use std::time::Duration;
+
+const USAGE: &str = "usage: echo [serve [PORT] | resolve NAME | fetch URL | sleep SECONDS | exit CODE | memory BYTES [SECONDS]]
+  serve    answers HTTP requests with what it sees, as JSON (port 8080)
+  resolve  prints the addresses of a name
+  fetch    prints what an http:// address answers
+  sleep    does nothing for a while
+  exit     ends with a code
+  memory   uses so much memory (64Mi, 1Gi), for a while or until it is told to end";
+
+/// Why a deed was not done.
+enum Failure {
+    Usage,
+    Told(String),
+}
+
+fn main() -> ExitCode {
+    // The first process of a container is ended by no signal that it does not handle.
+    sys::end_when_told();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match run(&words) {
+        Ok(code) => code,
+        Err(Failure::Told(text)) => {
+            eprintln!("echo: {text}");
+            ExitCode::FAILURE
+        }
+        Err(Failure::Usage) => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(words: &[&str]) -> Result<ExitCode, Failure> {
+    match *words {
+        [] | ["serve"] => serve::run(8080).map_err(told)?,
+        ["serve", port] => serve::run(port.parse().map_err(|_| Failure::Usage)?).map_err(told)?,
+        ["resolve", name] => {
+            for address in resolve(name).map_err(told)? {
+                println!("{address}");
+            }
+        }
+        ["fetch", url] => {
+            let answer = fetch::fetch(url).map_err(told)?;
+            print!("{}", answer.body);
+            if !answer.is_good() {
+                return Err(Failure::Told(format!("{url} answers {}", answer.status)));
+            }
+        }
+        ["sleep", seconds] => std::thread::sleep(duration(seconds)?),
+        ["exit", code] => return Ok(ExitCode::from(code.parse::<u8>().map_err(|_| Failure::Usage)?)),
+        ["memory", size] => use_memory(size, None)?,
+        ["memory", size, seconds] => use_memory(size, Some(duration(seconds)?))?,
+        _ => return Err(Failure::Usage),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The addresses of a name, each once, in the order in which the resolver gives them.
+fn resolve(name: &str) -> std::io::Result<Vec<std::net::IpAddr>> {
+    let mut found = Vec::new();
+    for address in (name, 0).to_socket_addrs()? {
+        if !found.contains(&address.ip()) {
+            found.push(address.ip());
+        }
+    }
+    Ok(found)
+}
+
+/// Fills memory, so that it is really taken, and holds it.
+fn use_memory(size: &str, long: Option<Duration>) -> Result<(), Failure> {
+    let bytes = bytes(size).ok_or(Failure::Usage)?;
+    let mut held: Vec<u8> = Vec::new();
+    held.try_reserve_exact(bytes).map_err(|error: TryReserveError| told(error))?;
+    held.resize(bytes, 1);
+    println!("{} bytes are in use", held.len());
+    match long {
+        Some(long) => std::thread::sleep(long),
+        None => loop {
+            std::thread::park();
+        },
+    }
+    Ok(())
+}
+
+/// A number of bytes: plain, or with Ki, Mi or Gi.
+fn bytes(text: &str) -> Option<usize> {
+    let units = [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30)];
+    let (number, unit) =
+        units.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit))).unwrap_or((text, 1));
+    number.parse::<usize>().ok()?.checked_mul(unit)
+}
+
+fn duration(seconds: &str) -> Result<Duration, Failure> {
+    seconds.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).ok_or(Failure::Usage)
+}
+
+fn told(error: impl std::fmt::Display) -> Failure {
+    Failure::Told(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_kubernetes_writes_them() {
+        let check = |text: &str, expected: Option<usize>| assert_eq!(bytes(text), expected, "{text}");
+        check("100", Some(100));
+        check("64Mi", Some(64 << 20));
+        check("1Gi", Some(1 << 30));
+        check("x", None);
+        check("99999999999999999Gi", None);
+    }
+}

@@ -1,0 +1,23 @@
+//! What the standard library does not do: signals.
+#![expect(unsafe_code, reason = "signals are calls of the C library")]
+
+const SIGINT: i32 = 2;
+const SIGTERM: i32 = 15;
+
+unsafe extern "C" {
+    fn signal(number: i32, handler: extern "C" fn(i32)) -> usize;
+    fn _exit(code: i32) -> !;
+}
+
+/// Ends the process, with success, when it is asked to end.
+pub(crate) fn end_when_told() {
+    for number in [SIGINT, SIGTERM] {
+        // SAFETY: the handler makes one call, and that call may be made in a handler.
+        unsafe { signal(number, end) };
+    }
+}
+
+extern "C" fn end(_: i32) {
+    // SAFETY: ends the process at once; it runs nothing of this program any more.
+    unsafe { _exit(0) }
+}

@@ -1,0 +1,183 @@
+//! Configurations: which plugins make the network, in which order, and with what.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+/// A network: a list of plugins that are run one after the other.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct NetworkList {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) plugins: Vec<Plugin>,
+    /// The list as it was written, to be kept for the day when the pod is disconnected.
+    pub(super) text: Vec<u8>,
+    disable_check: bool,
+}
+
+/// One plugin, and all that its author wants to be told.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Plugin {
+    /// The name of its program.
+    pub(super) kind: String,
+    settings: Map<String, Value>,
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("no networks found in {0:?}")]
+    None(PathBuf),
+    #[error("cannot read {0:?}")]
+    Read(PathBuf, #[source] io::Error),
+    #[error("not JSON")]
+    Json(#[from] serde_json::Error),
+    #[error("{0}")]
+    Wrong(&'static str),
+}
+
+impl NetworkList {
+    /// The first usable configuration of a folder, by the names of files. What is not usable is said and passed over.
+    pub(super) fn first(folder: &Path) -> Result<Self, ConfigError> {
+        let read = |source| ConfigError::Read(folder.to_owned(), source);
+        let mut paths = match fs::read_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            entries => entries
+                .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, _>>())
+                .map_err(read)?,
+        };
+        paths.sort();
+        let is_configuration = |path: &&PathBuf| {
+            path.extension()
+                .is_some_and(|extension| ["conf", "conflist", "json"].iter().any(|known| extension == *known))
+        };
+        for path in paths.iter().filter(is_configuration) {
+            let found = fs::read(path).map_err(|source| ConfigError::Read(path.clone(), source));
+            match found.and_then(|text| Self::read(&text)) {
+                Ok(list) => return Ok(list),
+                Err(error) => tracing::warn!(?path, error = ?error, "not a usable network configuration"),
+            }
+        }
+        Err(ConfigError::None(folder.to_owned()))
+    }
+
+    /// Reads a list, or a single plugin as a list of one.
+    pub(super) fn read(text: &[u8]) -> Result<Self, ConfigError> {
+        let whole: Map<String, Value> = serde_json::from_slice(text)?;
+        let field = |name: &str| whole.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let plugins = match whole.get("plugins") {
+            Some(Value::Array(plugins)) => plugins.iter().map(Plugin::read).collect::<Result<Vec<_>, _>>()?,
+            Some(_) => return Err(ConfigError::Wrong("plugins is not a list")),
+            None => vec![Plugin::read(&Value::Object(whole.clone()))?],
+        };
+        let name = field("name");
+        let is_file_name = !name.is_empty()
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
+            && name.as_bytes()[0].is_ascii_alphanumeric();
+        if !is_file_name {
+            return Err(ConfigError::Wrong("the network has no usable name"));
+        }
+        if plugins.is_empty() {
+            return Err(ConfigError::Wrong("there are no plugins in it"));
+        }
+        let version = Some(field("cniVersion")).filter(|version| !version.is_empty());
+        Ok(Self {
+            name,
+            version: version.unwrap_or_else(|| "0.2.0".to_owned()),
+            plugins,
+            text: text.to_vec(),
+            disable_check: whole.get("disableCheck").is_some_and(|value| *value == json!(true)),
+        })
+    }
+
+    /// Plugins can be asked to check since version 0.4.0.
+    pub(super) fn can_check(&self) -> bool {
+        let old = ["0.1.0", "0.2.0", "0.3.0", "0.3.1"];
+        !self.disable_check && !old.contains(&self.version.as_str())
+    }
+
+    /// What a plugin reads: its settings, the network it is part of, what it is capable of, and what the plugin before it
+    /// answered.
+    pub(super) fn input(
+        &self,
+        plugin: &Plugin,
+        capabilities: &BTreeMap<&'static str, Value>,
+        previous: Option<&Value>,
+    ) -> Value {
+        let mut input = plugin.settings.clone();
+        input.insert("name".to_owned(), json!(self.name));
+        input.insert("cniVersion".to_owned(), json!(self.version));
+        let declared = input.remove("capabilities");
+        let declares = |name: &str| declared.as_ref().and_then(|all| all.get(name)) == Some(&json!(true));
+        let given: Map<String, Value> = capabilities
+            .iter()
+            .filter(|(name, _)| declares(name))
+            .map(|(name, value)| ((*name).to_owned(), value.clone()))
+            .collect();
+        if !given.is_empty() {
+            input.insert("runtimeConfig".to_owned(), Value::Object(given));
+        }
+        if let Some(previous) = previous {
+            input.insert("prevResult".to_owned(), previous.clone());
+        }
+        Value::Object(input)
+    }
+}
+
+impl Plugin {
+    fn read(value: &Value) -> Result<Self, ConfigError> {
+        let settings = value.as_object().ok_or(ConfigError::Wrong("a plugin is not an object"))?;
+        let kind = settings.get("type").and_then(Value::as_str).unwrap_or_default();
+        // The name of a program, not a way to one.
+        if kind.is_empty() || kind.contains('/') || kind == ".." {
+            return Err(ConfigError::Wrong("a plugin has no usable type"));
+        }
+        Ok(Self { kind: kind.to_owned(), settings: settings.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_usable_file_is_the_network() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+        assert!(matches!(NetworkList::first(folder.path()), Err(ConfigError::None(_))));
+        assert!(matches!(NetworkList::first(Path::new("/nowhere")), Err(ConfigError::None(_))));
+        write("05-kubeconfig", r#"{"name": "no", "type": "no"}"#);
+        write("10-broken.conf", "{");
+        write("15-nameless.conflist", r#"{"plugins": [{"type": "x"}]}"#);
+        write("16-way.conf", r#"{"name": "way", "type": "../x"}"#);
+        write("20-single.conf", r#"{"cniVersion": "1.0.0", "name": "single", "type": "one"}"#);
+        write("30-list.conflist", r#"{"name": "list", "plugins": [{"type": "x"}]}"#);
+        let found = NetworkList::first(folder.path()).unwrap();
+        assert_eq!((found.name.as_str(), found.plugins[0].kind.as_str()), ("single", "one"));
+    }
+
+    #[test]
+    fn a_plugin_is_told_what_it_declares_to_be_capable_of() {
+        let list = NetworkList::read(
+            br#"{"cniVersion": "1.0.0", "name": "n", "plugins": [
+                {"type": "a", "capabilities": {"portMappings": true, "bandwidth": false}, "own": 1}, {"type": "b"}]}"#,
+        )
+        .unwrap();
+        let capabilities = BTreeMap::from([("portMappings", json!([1])), ("bandwidth", json!({}))]);
+        let check = |plugin: usize, previous: Option<&Value>, expected: Value| {
+            assert_eq!(list.input(&list.plugins[plugin], &capabilities, previous), expected);
+        };
+        let first = json!({
+            "type": "a", "own": 1, "name": "n", "cniVersion": "1.0.0", "runtimeConfig": {"portMappings": [1]},
+        });
+        check(0, None, first);
+        check(
+            1,
+            Some(&json!({})),
+            json!({"type": "b", "name": "n", "cniVersion": "1.0.0", "prevResult": {}}),
+        );
+    }
+}

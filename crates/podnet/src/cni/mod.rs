@@ -1,0 +1,268 @@
+//! Foreign plugins, as the container network interface 1.1 has them.
+//!
+//! The first usable configuration of a folder ([`config`]) is a list of plugins. For a pod each of them is run in turn
+//! ([`exec`]) with what the one before answered ([`result`]); to disconnect, they run in reverse with what was answered
+//! then, and with the configuration of then, both kept in files ([`cache`]) in the form that other runtimes use too. No
+//! two operations run for one sandbox at a time.
+
+mod cache;
+mod config;
+mod exec;
+mod result;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use crate::{Attachment, Error, NotReady, Pod, PodNetwork};
+use cache::Cached;
+pub use config::ConfigError;
+use config::{NetworkList, Plugin};
+use exec::Call;
+pub use exec::PluginError;
+
+/// Where plugins and their configurations are.
+#[derive(Clone, Debug)]
+pub struct CniConfig {
+    /// Folder of configurations: `/etc/cni/net.d`.
+    pub configurations: PathBuf,
+    /// Folders of plugins, searched in order: `/opt/cni/bin`.
+    pub plugins: Vec<PathBuf>,
+    /// Folder for what plugins answered.
+    pub cache: PathBuf,
+    /// How long one plugin may take.
+    pub patience: Duration,
+}
+
+/// The network that foreign plugins make.
+pub struct CniNetwork {
+    config: CniConfig,
+    locks: Mutex<BTreeMap<String, Weak<tokio::sync::Mutex<()>>>>,
+}
+
+/// What clients of CRI call a pod's interface.
+const INTERFACE: &str = "eth0";
+
+impl CniNetwork {
+    pub fn new(config: CniConfig) -> Self {
+        Self { config, locks: Mutex::default() }
+    }
+
+    /// Asks the plugins whether a pod's network is still as they made it.
+    pub async fn check(&self, pod: &Pod) -> Result<(), Error> {
+        let lock = self.lock_of(&pod.sandbox);
+        let _alone = lock.lock().await;
+        let Some(cached) = Cached::find(&self.config.cache, &pod.sandbox, INTERFACE)? else {
+            return Err(Error::NotConnected(pod.sandbox.clone()));
+        };
+        let list = NetworkList::read(&cached.config)?;
+        if !list.can_check() {
+            return Ok(());
+        }
+        for plugin in &list.plugins {
+            self.run("CHECK", pod, &list, plugin, Some(&cached.result)).await?;
+        }
+        Ok(())
+    }
+
+    async fn add(&self, pod: &Pod, list: &NetworkList) -> Result<Value, Error> {
+        let mut result = None;
+        for plugin in &list.plugins {
+            result = self.run("ADD", pod, list, plugin, result.as_ref()).await?.or(result);
+        }
+        Ok(result.unwrap_or_else(|| json!({})))
+    }
+
+    async fn delete(&self, pod: &Pod, list: &NetworkList, result: Option<&Value>) -> Result<(), Error> {
+        for plugin in list.plugins.iter().rev() {
+            self.run("DEL", pod, list, plugin, result).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs one plugin.
+    async fn run(
+        &self,
+        command: &'static str,
+        pod: &Pod,
+        list: &NetworkList,
+        plugin: &Plugin,
+        previous: Option<&Value>,
+    ) -> Result<Option<Value>, Error> {
+        let call = Call {
+            command,
+            sandbox: &pod.sandbox,
+            // A namespace that is gone has no path; plugins are told so, and clean up what they have outside of it.
+            netns: pod.netns.exists().then_some(pod.netns.as_path()),
+            interface: INTERFACE,
+            arguments: arguments(pod),
+            plugins: &self.config.plugins,
+            patience: self.config.patience,
+        };
+        Ok(call.run(&plugin.kind, &list.input(plugin, &capabilities(pod), previous)).await?)
+    }
+
+    /// The lock of a sandbox, which goes when nobody has it any more.
+    fn lock_of(&self, sandbox: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        locks.retain(|_, lock| lock.strong_count() > 0);
+        let known = locks.entry(sandbox.to_owned()).or_default();
+        known.upgrade().unwrap_or_else(|| {
+            let fresh = Arc::new(tokio::sync::Mutex::new(()));
+            *known = Arc::downgrade(&fresh);
+            fresh
+        })
+    }
+}
+
+#[async_trait]
+impl PodNetwork for CniNetwork {
+    fn ready(&self) -> Result<(), NotReady> {
+        NetworkList::first(&self.config.configurations).map(drop).map_err(|error| NotReady {
+            reason: "NetworkPluginNotReady".to_owned(),
+            message: format!("Network plugin returns error: cni plugin not initialized: {error}"),
+        })
+    }
+
+    async fn attach(&self, pod: &Pod) -> Result<Attachment, Error> {
+        let lock = self.lock_of(&pod.sandbox);
+        let _alone = lock.lock().await;
+        let list = NetworkList::first(&self.config.configurations)?;
+        let mut cached = Cached::new(&pod.sandbox, INTERFACE, &list, &pod.netns, &arguments(pod));
+        // Before the first plugin runs: whatever happens then, disconnecting knows what to undo.
+        cached.write(&self.config.cache)?;
+        let added = match self.add(pod, &list).await {
+            Ok(result) => addresses(&result).map(|addresses| (result, addresses)),
+            Err(error) => Err(error),
+        };
+        match added {
+            Ok((result, addresses)) => {
+                cached.result = result;
+                cached.write(&self.config.cache)?;
+                Ok(Attachment { addresses })
+            }
+            Err(error) => {
+                // What failed is the news. If it cannot be undone now, disconnecting tries again.
+                match self.delete(pod, &list, None).await {
+                    Ok(()) => Cached::remove(&self.config.cache, &list.name, &pod.sandbox, INTERFACE)?,
+                    Err(left) => {
+                        tracing::warn!(sandbox = pod.sandbox, error = %left, "a failed connection cannot be undone")
+                    }
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn detach(&self, pod: &Pod) -> Result<(), Error> {
+        let lock = self.lock_of(&pod.sandbox);
+        let _alone = lock.lock().await;
+        let Some(cached) = Cached::find(&self.config.cache, &pod.sandbox, INTERFACE)? else { return Ok(()) };
+        let list = NetworkList::read(&cached.config)?;
+        let result = Some(&cached.result).filter(|result| !result.is_null());
+        self.delete(pod, &list, result).await?;
+        Ok(Cached::remove(&self.config.cache, &list.name, &pod.sandbox, INTERFACE)?)
+    }
+}
+
+fn addresses(result: &Value) -> Result<Vec<IpAddr>, Error> {
+    let found = result::addresses(result, INTERFACE);
+    if found.is_empty() { Err(Error::NoAddress) } else { Ok(found) }
+}
+
+/// What a plugin may know of the pod. Names and separators are those that plugins look for.
+fn arguments(pod: &Pod) -> Vec<(String, String)> {
+    let arguments = [
+        ("IgnoreUnknown", "1"),
+        ("K8S_POD_NAMESPACE", &pod.namespace),
+        ("K8S_POD_NAME", &pod.name),
+        ("K8S_POD_INFRA_CONTAINER_ID", &pod.sandbox),
+        ("K8S_POD_UID", &pod.uid),
+    ];
+    arguments.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+}
+
+/// What plugins get that declare to be capable of it.
+fn capabilities(pod: &Pod) -> BTreeMap<&'static str, Value> {
+    let mut capabilities = BTreeMap::new();
+    let ports: Vec<Value> = pod
+        .ports
+        .iter()
+        .map(|port| {
+            let mut mapping = json!({
+                "hostPort": port.host_port,
+                "containerPort": port.container_port,
+                "protocol": port.protocol.name(),
+            });
+            if let Some(host) = port.host_ip {
+                mapping["hostIP"] = json!(host);
+            }
+            mapping
+        })
+        .collect();
+    if !ports.is_empty() {
+        capabilities.insert("portMappings", json!(ports));
+    }
+    if let Some(bandwidth) = bandwidth(&pod.annotations) {
+        capabilities.insert("bandwidth", bandwidth);
+    }
+    capabilities
+}
+
+/// The limits that a pod's annotations set, in bits per second. The burst is what runtimes give: all that fits.
+fn bandwidth(annotations: &BTreeMap<String, String>) -> Option<Value> {
+    let rate = |direction: &str| {
+        annotations.get(&format!("kubernetes.io/{direction}-bandwidth")).and_then(|text| bits(text))
+    };
+    let mut limits = json!({});
+    for (direction, name) in [("ingress", "ingress"), ("egress", "egress")] {
+        if let Some(rate) = rate(direction) {
+            limits[format!("{name}Rate")] = json!(rate);
+            limits[format!("{name}Burst")] = json!(i32::MAX);
+        }
+    }
+    limits.as_object().is_some_and(|limits| !limits.is_empty()).then_some(limits)
+}
+
+/// A whole quantity with one of the usual suffixes.
+fn bits(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|char: char| !char.is_ascii_digit());
+    let unit = match &text[digits.len()..] {
+        "" => 1,
+        "k" => 1_000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        "Ki" => 1 << 10,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bandwidth_is_read_from_annotations() {
+        let check = |annotations: &[(&str, &str)], expected: Option<Value>| {
+            let annotations = annotations
+                .iter()
+                .map(|(name, value)| (format!("kubernetes.io/{name}"), (*value).to_owned()));
+            assert_eq!(bandwidth(&annotations.collect()), expected);
+        };
+        check(&[], None);
+        check(&[("ingress-bandwidth", "nonsense")], None);
+        check(
+            &[("ingress-bandwidth", "10M")],
+            Some(json!({"ingressRate": 10_000_000, "ingressBurst": i32::MAX})),
+        );
+        check(&[("egress-bandwidth", "1Ki")], Some(json!({"egressRate": 1024, "egressBurst": i32::MAX})));
+    }
+}

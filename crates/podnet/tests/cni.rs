@@ -1,0 +1,213 @@
+//! Foreign plugins: Debian's, and scripts, in namespaces of the tests' own.
+#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+
+mod namespaces;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use coracle_podnet::{CniConfig, CniNetwork, Error, Pod, PodNetwork, PortMapping, Protocol};
+use namespaces::Namespace;
+use serde_json::json;
+
+/// Where Debian's package `containernetworking-plugins` puts them.
+const PLUGINS: &str = "/usr/lib/cni";
+
+#[test]
+fn debians_plugins_connect_pods() {
+    let place = Place::new();
+    place.configure(&json!({
+        "cniVersion": "1.0.0",
+        "name": "test",
+        "plugins": [
+            {
+                "type": "bridge", "bridge": "cni0", "isGateway": true, "hairpinMode": true,
+                "ipam": {
+                    "type": "host-local",
+                    "dataDir": place.path("ipam"),
+                    "ranges": [[{"subnet": "10.90.0.0/24"}], [{"subnet": "fd90::/64"}]],
+                    "routes": [{"dst": "0.0.0.0/0"}],
+                },
+            },
+        ],
+    }));
+    assert!(
+        Path::new(PLUGINS).join("bridge").exists(),
+        "containernetworking-plugins; see scripts/test-prereqs.sh"
+    );
+    on_a_node(&place, vec![PLUGINS.into()], async |node, network| {
+        network.ready().unwrap();
+        let (one, other) = (Namespace::new(), Namespace::new());
+        let first = network.attach(&pod(1, &one)).await.unwrap();
+        let second = network.attach(&pod(2, &other)).await.unwrap();
+        assert_eq!(first.addresses[0].to_string(), "10.90.0.2");
+        assert_eq!(first.addresses[1].to_string(), "fd90::2");
+        let listener = one.inside(|| TcpListener::bind("10.90.0.2:0").unwrap());
+        connect(&other, listener.local_addr().unwrap());
+        assert_eq!(second.addresses.len(), 2);
+        network.check(&pod(1, &one)).await.unwrap();
+        one.run("ip", "addr del 10.90.0.2/24 dev eth0");
+        assert!(matches!(network.check(&pod(1, &one)).await, Err(Error::Plugin(_))));
+        // The configuration has gone meanwhile: that of then is used.
+        place.configure(&json!({"name": "other", "type": "none"}));
+        network.detach(&pod(1, &one)).await.unwrap();
+        network.detach(&pod(1, &one)).await.unwrap();
+        // A namespace that is gone is disconnected all the same.
+        let mut gone = pod(2, &other);
+        gone.netns = "/nowhere".into();
+        network.detach(&gone).await.unwrap();
+        assert!(!one.run("ip", "-o link").contains("eth0"));
+        let left = fs::read_dir(place.path("ipam/test")).unwrap();
+        let left: Vec<_> = left.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        assert!(!left.iter().any(|name| name.starts_with("10.") || name.starts_with("fd")), "{left:?}");
+        assert_eq!(fs::read_dir(place.path("cache/results")).unwrap().count(), 0);
+        assert!(!node.run("ip", "-o link show master cni0").contains("10.90"));
+        assert!(matches!(network.check(&pod(1, &one)).await, Err(Error::NotConnected(_))));
+    });
+}
+
+#[test]
+fn a_script_is_a_plugin_and_gets_what_it_declares() {
+    let place = Place::new();
+    place.script("first", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"cniVersion":"0.4.0","ips":[{"version":"4","address":"10.1.1.1/24"}]}'; exit 0"#);
+    place.script("second", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"cniVersion":"0.4.0","ips":[{"version":"4","address":"10.1.1.9/24"}]}'; exit 0"#);
+    place.configure(&json!({
+        "cniVersion": "0.4.0", "name": "scripts",
+        "plugins": [{"type": "first"}, {"type": "second", "capabilities": {"portMappings": true, "bandwidth": true}}],
+    }));
+    on_a_node(&place, vec![place.path("nowhere"), place.path("bin")], async |_, network| {
+        let namespace = Namespace::new();
+        let mut pod = pod(1, &namespace);
+        pod.ports =
+            vec![PortMapping { protocol: Protocol::Udp, container_port: 53, host_port: 5353, host_ip: None }];
+        pod.annotations = BTreeMap::from([("kubernetes.io/egress-bandwidth".to_owned(), "1M".to_owned())]);
+        assert_eq!(network.attach(&pod).await.unwrap().addresses[0].to_string(), "10.1.1.9");
+        network.detach(&pod).await.unwrap();
+        let log = fs::read_to_string(place.path("log")).unwrap();
+        let calls: Vec<&str> = log.lines().filter_map(|line| line.strip_prefix("call ")).collect();
+        let id = &pod.sandbox;
+        let expected =
+            ["ADD first", "ADD second", "DEL second", "DEL first"].map(|call| format!("{call} {id} eth0"));
+        assert_eq!(calls, expected);
+        assert!(log.contains(&format!(
+            "args IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=pod-1;K8S_POD_INFRA_CONTAINER_ID={id};K8S_POD_UID=uid"
+        )));
+        let inputs: Vec<serde_json::Value> =
+            log.lines().filter_map(|line| serde_json::from_str(line.strip_prefix("input ")?).ok()).collect();
+        assert_eq!(inputs[0].get("prevResult"), None);
+        assert_eq!(inputs[0].get("runtimeConfig"), None);
+        assert_eq!(inputs[1]["prevResult"]["ips"][0]["address"], "10.1.1.1/24");
+        assert_eq!(
+            inputs[1]["runtimeConfig"]["portMappings"][0],
+            json!({"hostPort": 5353, "containerPort": 53, "protocol": "udp"})
+        );
+        assert_eq!(inputs[1]["runtimeConfig"]["bandwidth"]["egressRate"], 1_000_000);
+        assert_eq!(inputs[2]["prevResult"]["ips"][0]["address"], "10.1.1.9/24");
+    });
+}
+
+#[test]
+fn what_a_plugin_complains_about_is_passed_on_and_undone() {
+    let place = Place::new();
+    place.script("good", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"ips":[{"address":"10.1.1.1/24"}]}'; exit 0"#);
+    let list = |second: &str| json!({"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "good"}, {"type": second}]});
+    on_a_node(&place, vec![place.path("bin")], async |_, network| {
+        let namespace = Namespace::new();
+        let not_ready = network.ready().unwrap_err();
+        assert_eq!(not_ready.reason, "NetworkPluginNotReady");
+        assert!(not_ready.message.contains("cni plugin not initialized"), "{}", not_ready.message);
+        let fails = async |name: &str, script: &str, expected: &str| {
+            place.script(name, script);
+            place.configure(&list(name));
+            let error = network.attach(&pod(1, &namespace)).await.unwrap_err();
+            assert!(error.to_string().contains(expected), "{error}");
+        };
+        fails("told", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"code": 11, "msg": "later", "details": "full"}' && exit 1; exit 0"#, "later; full").await;
+        assert!(!place.path("cache/results").join(format!("n-{}-eth0", id(1))).exists(), "undone");
+        fails("nonsense", r#"[ "$CNI_COMMAND" = ADD ] && echo nonsense; exit 0"#, "not a result").await;
+        fails("silent", r#"[ "$CNI_COMMAND" = ADD ] && echo oops >&2 && exit 1; exit 0"#, "oops").await;
+        fails("slow", r#"[ "$CNI_COMMAND" = ADD ] && exec sleep 60; exit 0"#, "took longer").await;
+        place.configure(&list("absent"));
+        let error = network.attach(&pod(1, &namespace)).await.unwrap_err();
+        assert!(error.to_string().contains("failed to find plugin \"absent\""), "{error}");
+        // What cannot be undone now is kept, and undone when it can be.
+        place.script("stuck", "exit 1");
+        place.configure(&list("stuck"));
+        network.attach(&pod(2, &namespace)).await.unwrap_err();
+        network.detach(&pod(2, &namespace)).await.unwrap_err();
+        place.script("stuck", "exit 0");
+        network.detach(&pod(2, &namespace)).await.unwrap();
+        assert!(!place.path("cache/results").join(format!("n-{}-eth0", id(2))).exists());
+    });
+}
+
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let place = Self(tempfile::tempdir().unwrap());
+        for folder in ["net.d", "bin"] {
+            fs::create_dir(place.path(folder)).unwrap();
+        }
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn configure(&self, list: &serde_json::Value) {
+        fs::write(self.path("net.d/10-test.conflist"), list.to_string()).unwrap();
+    }
+
+    /// A plugin that writes down how it is called before it does something.
+    fn script(&self, name: &str, deed: &str) {
+        let log = self.path("log").display().to_string();
+        let text = format!(
+            "#!/bin/sh\ninput=$(cat)\necho \"call $CNI_COMMAND {name} $CNI_CONTAINERID $CNI_IFNAME\" >> {log}\n\
+             echo \"args $CNI_ARGS\" >> {log}\necho \"input $input\" >> {log}\n{deed}\n"
+        );
+        // A script that is being written cannot be run: it appears whole.
+        fs::write(self.path("bin/unfinished"), text).unwrap();
+        fs::set_permissions(self.path("bin/unfinished"), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::rename(self.path("bin/unfinished"), self.path("bin").join(name)).unwrap();
+    }
+}
+
+fn on_a_node(place: &Place, plugins: Vec<PathBuf>, deed: impl AsyncFnOnce(&Namespace, &CniNetwork) + Send) {
+    let node = Namespace::new();
+    let network = CniNetwork::new(CniConfig {
+        configurations: place.path("net.d"),
+        plugins,
+        cache: place.path("cache"),
+        patience: Duration::from_secs(2),
+    });
+    node.inside(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(deed(&node, &network));
+    });
+}
+
+fn connect(from: &Namespace, to: SocketAddr) {
+    from.inside(|| drop(TcpStream::connect_timeout(&to, Duration::from_secs(5)).unwrap()));
+}
+
+fn id(number: u32) -> String {
+    format!("{number:08x}").repeat(8)
+}
+
+fn pod(number: u32, namespace: &Namespace) -> Pod {
+    Pod {
+        sandbox: id(number),
+        namespace: "default".to_owned(),
+        name: format!("pod-{number}"),
+        uid: "uid".to_owned(),
+        netns: namespace.path(),
+        ports: vec![],
+        annotations: BTreeMap::new(),
+    }
+}
