@@ -460,7 +460,7 @@ async fn a_thousand_pods_come_and_go_and_leave_nothing() {
     let cycle = |node: std::sync::Arc<Node>, number: usize| async move {
         let (pod, sandbox) = node.sandbox(&format!("pod-{number}")).await;
         let id = node.run(&sandbox, &pod, script("one", "exit 0")).await;
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             node.ended(&id).await;
         }
         node.runtime.remove_pod_sandbox(&sandbox).await.unwrap();

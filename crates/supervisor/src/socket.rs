@@ -17,7 +17,7 @@ use rustix::net::{
 const MOST_DESCRIPTORS: usize = 5;
 
 /// What surely fits into one packet.
-const PACKET: usize = 32 << 10;
+const PACKET: usize = 16 << 10;
 
 /// The longest message at all: twice what the kernel takes as arguments and environment.
 const MOST_BYTES: u64 = 4 << 20;

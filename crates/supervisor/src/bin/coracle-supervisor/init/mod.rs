@@ -41,7 +41,7 @@ pub(crate) struct Streams {
 /// Becomes the first process of a container.
 pub(crate) fn container(
     spec: &ContainerSpec,
-    streams: Option<Streams>,
+    streams: Option<&Streams>,
     sync: &ChildSync,
 ) -> Result<Infallible, StepError> {
     begin(&spec.process, sync)?;
@@ -63,7 +63,7 @@ pub(crate) fn container(
         terminal::console()?;
     }
     root::finish(spec)?;
-    connect(terminal.as_ref(), streams.as_ref())?;
+    connect(terminal.as_ref(), streams)?;
     program(&spec.process, sync)
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn container(
 pub(crate) fn exec(
     process: &Process,
     container: BorrowedFd<'_>,
-    streams: Option<Streams>,
+    streams: Option<&Streams>,
     sync: &ChildSync,
 ) -> Result<Infallible, StepError> {
     begin(process, sync)?;
@@ -82,7 +82,7 @@ pub(crate) fn exec(
         | ThreadNameSpaceType::CONTROL_GROUP;
     move_into_thread_name_spaces(container, all).during(|| "join the container's namespaces".to_owned())?;
     let terminal = if process.terminal { Some(terminal::open(process, sync)?) } else { None };
-    connect(terminal.as_ref(), streams.as_ref())?;
+    connect(terminal.as_ref(), streams)?;
     program(process, sync)
 }
 

@@ -14,8 +14,8 @@ pub(crate) use log::Log;
 use lines::Lines;
 
 /// How much is read at once, and how often before others have their turn.
-const CHUNK: usize = 64 << 10;
-const TURNS: usize = 8;
+const CHUNK: usize = 16 << 10;
+const TURNS: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stream {

@@ -85,8 +85,9 @@ impl Server {
             }
         };
         let namespaces = u64::from(libc::CLONE_NEWNS.cast_unsigned());
-        let launched =
-            launch::launch(place, namespaces, &spec.join, |sync| init::container(spec, theirs, sync))?;
+        let launched = launch::launch(place, namespaces, &spec.join, |sync| {
+            init::container(spec, theirs.as_ref(), sync)
+        })?;
         let mut container = Container::new(spec, asker, launched.pid, launched.pidfd, log);
         if let Some(ours) = ours {
             container.stdin = ours.stdin;
@@ -148,7 +149,7 @@ impl Server {
         };
         let pidfd = container.pidfd.try_clone().during(|| "copy a descriptor".to_owned())?;
         let launched = launch::launch(PidPlace::Of(&pidfd), 0, &spec.join, |sync| {
-            init::exec(&spec.process, pidfd.as_fd(), streams, sync)
+            init::exec(&spec.process, pidfd.as_fd(), streams.as_ref(), sync)
         })?;
         let Launched { pid, pidfd, sync } = launched;
         self.watch(sync.as_fd(), Source::ExecSync { pid }, EventFlags::IN)
