@@ -3,6 +3,7 @@
 //! `main` reads the command line and hands over to one module per command; nothing else in the workspace decides when
 //! the process ends.
 
+mod bench;
 mod certificates;
 mod ctr;
 mod decode;
@@ -31,6 +32,8 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Measure what a server can do
+    Bench(bench::Bench),
     /// Look at the pods and containers of this node
     Ctr(ctr::Ctr),
     /// Show a Kubernetes object in another form
@@ -50,6 +53,7 @@ enum Command {
 
 fn main() -> ExitCode {
     match CommandLine::parse().command {
+        Command::Bench(command) => exit_code(bench::run(&command)),
         Command::Ctr(command) => exit_code(ctr::run(command)),
         Command::Decode(command) => exit_code(decode::run(&command)),
         Command::Dns(command) => exit_code(dns::run(command)),

@@ -5,7 +5,7 @@ mod bodies;
 mod connections;
 mod http2;
 mod requests;
-mod wire;
+pub(crate) mod wire;
 
 use std::fs;
 

@@ -76,7 +76,7 @@ impl Connection {
         };
         let mut body = vec![0; length(&head.to_lowercase()).unwrap_or_default()];
         self.0.read_exact(&mut body).ok()?;
-        Some(Answer { status, head, body: String::from_utf8_lossy(&body).into_owned() })
+        Some(Answer { status, head, body: String::from_utf8_lossy(&body).into_owned(), content: body })
     }
 
     /// Everything up to the end, however it comes.
@@ -112,4 +112,6 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: String,
+    /// The same, as it came.
+    pub(crate) content: Vec<u8>,
 }

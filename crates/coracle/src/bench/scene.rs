@@ -1,0 +1,220 @@
+//! What is asked in each benchmark, from the making of its namespace to its end.
+
+use std::time::Duration;
+
+use http::StatusCode;
+
+use super::connection::{Connection, Question, RequestError};
+use super::load::{self, Asked, Until};
+use super::objects::{config_map, pod};
+use super::report::Report;
+use super::target::Target;
+use super::usage::Usage;
+use super::watching::{self, Watched};
+use super::{Bench, BenchError, What};
+use crate::world::WORLD;
+
+/// How many ConfigMaps are there to get.
+const FEW: usize = 1_000;
+
+/// How many clients write what a benchmark needs to begin with.
+const PREPARERS: usize = 8;
+
+/// Where a benchmark happens.
+struct Scene<'a> {
+    command: &'a Bench,
+    target: &'a Target,
+    namespace: String,
+}
+
+pub(super) async fn play(command: &Bench, target: &Target) -> Result<Report, BenchError> {
+    let namespace = format!("bench-{:08x}", (WORLD.random)() & 0xffff_ffff);
+    let scene = Scene { command, target, namespace };
+    scene.begin().await?;
+    let result = scene.measure().await;
+    if !matches!(command.what, What::Fill { .. }) {
+        scene.end().await?;
+    }
+    result
+}
+
+impl Scene<'_> {
+    /// Makes the namespace, and the account that pods in it need.
+    async fn begin(&self) -> Result<(), RequestError> {
+        let mut connection = Connection::open(self.target).await?;
+        let name = &self.namespace;
+        let namespace = format!(r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{name}"}}}}"#);
+        connection.ask(Question::post("/api/v1/namespaces", namespace)).await?;
+        let account = r#"{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}}"#;
+        match connection.ask(Question::post(self.path("serviceaccounts"), account)).await {
+            // Where controllers run, one of them was faster.
+            Err(RequestError::Refused { status: StatusCode::CONFLICT, .. }) | Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn end(&self) -> Result<(), RequestError> {
+        let mut connection = Connection::open(self.target).await?;
+        for resource in ["configmaps", "pods?gracePeriodSeconds=0"] {
+            connection.ask(Question::delete(self.path(resource))).await?;
+        }
+        connection.ask(Question::delete(format!("/api/v1/namespaces/{}", self.namespace))).await?;
+        Ok(())
+    }
+
+    fn path(&self, resource: &str) -> String {
+        format!("/api/v1/namespaces/{}/{resource}", self.namespace)
+    }
+
+    async fn measure(&self) -> Result<Report, BenchError> {
+        let (size, maps) = (self.command.size, self.path("configmaps"));
+        match self.command.what {
+            What::Create => {
+                let create = move |client, n| {
+                    Question::post(maps.clone(), config_map(&format!("created-{client}-{n}"), size))
+                };
+                self.requests(create).await
+            }
+            What::Get => {
+                self.prepare(FEW, "configmaps", config_map).await?;
+                self.requests(move |client, n| Question::get(format!("{maps}/o-{}", (client * 61 + n) % FEW)))
+                    .await
+            }
+            What::Patch => {
+                self.prepare(self.command.clients, "configmaps", config_map).await?;
+                let patch = move |client, n| {
+                    Question::patch(format!("{maps}/o-{client}"), format!(r#"{{"data":{{"n":"{n}"}}}}"#))
+                };
+                self.requests(patch).await
+            }
+            What::List { objects, gzip } => self.lists(objects, gzip).await,
+            What::Watch { watchers, events } => self.watches(watchers, events).await,
+            What::Fill { objects } => self.fills(objects).await,
+            What::Mixed => {
+                self.prepare(FEW, "configmaps", config_map).await?;
+                self.requests(move |client, n| mixed(&maps, size, client, n)).await
+            }
+        }
+    }
+
+    /// Writes what is to be read.
+    async fn prepare(
+        &self,
+        count: usize,
+        resource: &str,
+        object: fn(&str, usize) -> String,
+    ) -> Result<Asked, RequestError> {
+        let (path, size) = (self.path(resource), self.command.size);
+        let create = move |client, n| {
+            Question::post(path.clone(), object(&format!("o-{}", n * PREPARERS + client), size))
+        };
+        // Clients that share a count have as many each, or one more: so every number is there once.
+        load::ask(self.target, PREPARERS, Until::Count(count), create).await
+    }
+
+    fn usage(&self) -> Result<Option<Usage>, BenchError> {
+        let of = |pid| Usage::of(pid).map_err(|error| BenchError::Usage(pid, error));
+        self.command.server_pid.map(of).transpose()
+    }
+
+    /// The load that the command line asks for.
+    async fn loaded<F>(&self, question: F) -> Result<(Asked, Option<(Usage, Usage)>), BenchError>
+    where
+        F: Fn(usize, usize) -> Question + Clone + Send + 'static,
+    {
+        let before = self.usage()?;
+        let until = Until::Time(self.command.lasts());
+        let asked = load::ask(self.target, self.command.clients, until, question).await?;
+        Ok((asked, before.zip(self.usage()?)))
+    }
+
+    async fn requests<F>(&self, question: F) -> Result<Report, BenchError>
+    where
+        F: Fn(usize, usize) -> Question + Clone + Send + 'static,
+    {
+        let (mut asked, usage) = self.loaded(question).await?;
+        let mut report = Report::default();
+        let names = [
+            ("requests_per_second", "requests per second"),
+            ("requests_per_cpu_second", "requests per second of server CPU"),
+        ];
+        report.rate(names, "", asked.latencies.len() as f64, asked.took, used(usage));
+        report.latencies(&mut asked.latencies);
+        usage.inspect(|(before, after)| report.usage(*before, *after));
+        Ok(report)
+    }
+
+    async fn lists(&self, objects: usize, gzip: bool) -> Result<Report, BenchError> {
+        self.prepare(objects, "pods", pod).await?;
+        let path = self.path("pods");
+        let (mut asked, usage) =
+            self.loaded(move |_, _| Question { gzip, ..Question::get(path.clone()) }).await?;
+        let mut report = Report::default();
+        let mut connection = Connection::open(self.target).await?;
+        let whole = connection.ask(Question::get(self.path("pods"))).await?;
+        report.add("list_bytes", "bytes of one list", whole as f64, "");
+        report.add("sent_bytes", "bytes sent for one", asked.bytes as f64 / asked.latencies.len() as f64, "");
+        let shown = (whole * asked.latencies.len()) as f64 / 1e6;
+        let names = [
+            ("megabytes_per_second", "of lists per second"),
+            ("megabytes_per_cpu_second", "of lists per second of server CPU"),
+        ];
+        report.rate(names, "MB", shown, asked.took, used(usage));
+        report.latencies(&mut asked.latencies);
+        usage.inspect(|(before, after)| report.usage(*before, *after));
+        Ok(report)
+    }
+
+    async fn watches(&self, watchers: usize, events: usize) -> Result<Report, BenchError> {
+        let before = self.usage()?;
+        let (maps, size) = (self.path("configmaps"), self.command.size);
+        let Watched { took, deliveries, bytes } =
+            watching::watch(self.target, &maps, watchers, events, size).await?;
+        let usage = before.zip(self.usage()?);
+        let mut report = Report::default();
+        let names = [
+            ("deliveries_per_second", "events delivered per second"),
+            ("deliveries_per_cpu_second", "events delivered per second of server CPU"),
+        ];
+        report.rate(names, "", deliveries as f64, took, used(usage));
+        report.add("delivered_megabytes", "delivered in all", bytes as f64 / 1e6, "MB");
+        usage.inspect(|(before, after)| report.usage(*before, *after));
+        Ok(report)
+    }
+
+    async fn fills(&self, objects: usize) -> Result<Report, BenchError> {
+        let before = self.usage()?;
+        let asked = self.prepare(objects, "pods", pod).await?;
+        // What writing left behind has time to go.
+        tokio::time::sleep(SETTLED_AFTER).await;
+        let usage = before.zip(self.usage()?);
+        let mut connection = Connection::open(self.target).await?;
+        let whole = connection.ask(Question::get(self.path("pods"))).await?;
+        let mut report = Report::default();
+        report.add("object_bytes", "bytes of an object", whole as f64 / objects as f64, "");
+        if let Some((before, after)) = usage {
+            let grown = after.resident.saturating_sub(before.resident) as f64;
+            report.add("memory_per_object", "memory of the server for each", grown / objects as f64, "bytes");
+            report.add("memory_per_byte", "memory for a byte of an object", grown / whole as f64, "bytes");
+            report.usage(before, after);
+        }
+        report.add("fill_seconds", "written within", asked.took.as_secs_f64(), "s");
+        Ok(report)
+    }
+}
+
+const SETTLED_AFTER: Duration = Duration::from_secs(2);
+
+fn used(usage: Option<(Usage, Usage)>) -> Option<Duration> {
+    usage.map(|(before, after)| after.cpu - before.cpu)
+}
+
+fn mixed(maps: &str, size: usize, client: usize, n: usize) -> Question {
+    let some = (client * 61 + n) % FEW;
+    match n % 10 {
+        0 => Question::post(maps, config_map(&format!("created-{client}-{n}"), size)),
+        1 => Question::get(format!("{maps}?limit=20")),
+        2 | 3 => Question::patch(format!("{maps}/o-{some}"), format!(r#"{{"data":{{"n":"{client}-{n}"}}}}"#)),
+        _ => Question::get(format!("{maps}/o-{some}")),
+    }
+}

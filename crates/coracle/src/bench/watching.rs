@@ -1,0 +1,77 @@
+//! Many watchers of the same ConfigMaps, and what reaches them.
+
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::connection::{Connection, Question, RequestError};
+use super::load::{self, Until};
+use super::objects::config_map;
+use super::target::Target;
+
+/// How many write at once: more than one, so that the server may tell of several changes together.
+const WRITERS: usize = 8;
+
+/// What became of it.
+pub(super) struct Watched {
+    /// From the first write until everybody had been told of everything.
+    pub(super) took: Duration,
+    pub(super) deliveries: u64,
+    pub(super) bytes: u64,
+}
+
+pub(super) async fn watch(
+    target: &Target,
+    maps: &str,
+    watchers: usize,
+    events: usize,
+    size: usize,
+) -> Result<Watched, RequestError> {
+    let (begun, mut all_begun) = mpsc::channel(watchers);
+    let mut tasks = JoinSet::new();
+    for _ in 0..watchers {
+        let (target, begun) = (target.clone(), begun.clone());
+        let question = Question::get(format!("{maps}?watch=1&timeoutSeconds=600"));
+        tasks.spawn(async move { one(&target, question, events, begun).await });
+    }
+    for _ in 0..watchers {
+        all_begun.recv().await.expect("every watcher says that it has begun");
+    }
+    let began = Instant::now();
+    let path = maps.to_string();
+    let write = move |client: usize, n: usize| {
+        Question::post(path.clone(), config_map(&format!("watched-{client}-{n}"), size))
+    };
+    load::ask(target, WRITERS, Until::Count(events), write).await?;
+    let mut watched = Watched { took: Duration::ZERO, deliveries: 0, bytes: 0 };
+    while let Some(told) = tasks.join_next().await {
+        let (lines, bytes) = told.expect("a watcher does not panic")?;
+        watched.deliveries += lines;
+        watched.bytes += bytes;
+    }
+    watched.took = began.elapsed();
+    Ok(watched)
+}
+
+/// Reads until it has been told of so many events, which are lines.
+async fn one(
+    target: &Target,
+    question: Question,
+    events: usize,
+    begun: mpsc::Sender<()>,
+) -> Result<(u64, u64), RequestError> {
+    let mut connection = Connection::open(target).await?;
+    let mut body = connection.begin(question).await?.into_body();
+    begun.send(()).await.expect("somebody waits for all to begin");
+    let (mut lines, mut bytes) = (0, 0);
+    while lines < events as u64 {
+        let Some(frame) = body.frame().await else { break };
+        let Ok(data) = frame?.into_data() else { continue };
+        bytes += data.len() as u64;
+        lines += data.iter().filter(|byte| **byte == b'\n').count() as u64;
+    }
+    Ok((lines, bytes))
+}
