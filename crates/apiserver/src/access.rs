@@ -9,7 +9,8 @@ use crate::authn::token::{
     BadTokenFile, BootstrapTokens, Issuer, KeyError, ServiceAccountTokens, SigningKey, StaticTokens,
     TokenAuthenticator, Tokens, VerifyingKey,
 };
-use crate::authz::{AlwaysAllow, AlwaysDeny, Authorization, Authorizer, Rbac};
+use crate::authz::{AlwaysAllow, AlwaysDeny, Authorization, Authorizer, Node, Rbac};
+use crate::bootstrap;
 use crate::cache::Caches;
 
 /// A way to decide what may be done: `--authorization-mode`.
@@ -17,6 +18,7 @@ use crate::cache::Caches;
 pub enum Mode {
     AlwaysAllow,
     AlwaysDeny,
+    Node,
     Rbac,
 }
 
@@ -75,13 +77,14 @@ impl Access {
         modes: &[Mode],
         tokens: Arc<Tokens>,
         issuer: Option<Issuer>,
-        caches: &Caches,
+        caches: &Arc<Caches>,
     ) -> Access {
         let rbac = Arc::new(Rbac::new(caches));
         let authorizer = |mode: &Mode| -> Arc<dyn Authorizer> {
             match mode {
                 Mode::AlwaysAllow => Arc::new(AlwaysAllow),
                 Mode::AlwaysDeny => Arc::new(AlwaysDeny),
+                Mode::Node => Arc::new(Node::new(caches, bootstrap::node_rules())),
                 Mode::Rbac => rbac.clone(),
             }
         };

@@ -10,6 +10,7 @@ mod default_storage_class;
 mod default_toleration_seconds;
 mod limit_ranger;
 mod namespace_lifecycle;
+mod node_restriction;
 mod persistent_volume_claim_resize;
 mod pod_security;
 mod priority;
@@ -169,6 +170,7 @@ fn all() -> Vec<Box<dyn Plugin>> {
         Box::new(namespace_lifecycle::NamespaceLifecycle),
         Box::new(limit_ranger::LimitRanger),
         Box::new(service_account::ServiceAccount),
+        Box::new(node_restriction::NodeRestriction),
         Box::new(taint_nodes_by_condition::TaintNodesByCondition),
         Box::new(pod_security::PodSecurity),
         Box::new(priority::Priority),
@@ -186,7 +188,11 @@ impl Admission {
     /// All that are on by default and not wished away.
     pub fn new(wishes: &Wishes) -> Admission {
         let mut plugins = all();
-        plugins.retain(|plugin| !wishes.disable.iter().any(|name| name == plugin.name()));
+        let wished = |names: &[String], plugin: &str| names.iter().any(|name| name == plugin);
+        plugins.retain(|plugin| {
+            let name = plugin.name();
+            !wished(&wishes.disable, name) && (!ON_REQUEST.contains(&name) || wished(&wishes.enable, name))
+        });
         Admission { plugins }
     }
 
@@ -208,6 +214,9 @@ impl Admission {
         Ok(())
     }
 }
+
+/// Those that are off unless they are asked for.
+const ON_REQUEST: [&str; 1] = ["NodeRestriction"];
 
 /// What upstream has plugins for.
 const KNOWN: [&str; 41] = [

@@ -4,6 +4,7 @@
 //! of `system:masters` are never asked about.
 
 mod attributes;
+pub mod node;
 pub mod rbac;
 
 use std::fmt;
@@ -13,6 +14,7 @@ use async_trait::async_trait;
 use coracle_api::go_text::Quoted;
 
 pub use attributes::{Attributes, Subject, What};
+pub use node::Node;
 pub use rbac::Rbac;
 use rbac::Rule;
 use rbac::policy::Binding;

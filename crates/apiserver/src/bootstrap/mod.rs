@@ -19,6 +19,7 @@ use futures_util::future::select_all;
 use tracing::warn;
 
 pub use kubernetes_service::Advertised;
+pub use rbac::node_rules;
 
 use crate::ApiError;
 use crate::authn::{Authorities, FrontProxyConfig};

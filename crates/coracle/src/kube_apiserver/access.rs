@@ -195,7 +195,7 @@ pub(super) const FLAGS: &[Flag<Options>] = &[
         "authorization-mode",
         "MODES",
         "AlwaysAllow",
-        "Who decides what a user may do, in their order: AlwaysAllow, AlwaysDeny, RBAC",
+        "Who decides what a user may do, in their order: AlwaysAllow, AlwaysDeny, Node, RBAC",
         |options, given| list(&mut options.access.authorization_mode, given),
     ),
 ];
@@ -282,8 +282,9 @@ fn modes(given: &[String], mistakes: &mut Vec<String>) -> Vec<Mode> {
             "AlwaysAllow" => modes.push(Mode::AlwaysAllow),
             "AlwaysDeny" => modes.push(Mode::AlwaysDeny),
             "RBAC" => modes.push(Mode::Rbac),
-            "ABAC" | "Webhook" | "Node" => mistakes.push(format!(
-                "authorization-mode {mode:?} is not supported yet: this server has AlwaysAllow, AlwaysDeny and RBAC"
+            "Node" => modes.push(Mode::Node),
+            "ABAC" | "Webhook" => mistakes.push(format!(
+                "authorization-mode {mode:?} is not supported yet: this server has AlwaysAllow, AlwaysDeny, Node and RBAC"
             )),
             _ => mistakes.push(format!("authorization-mode {mode:?} is not a valid mode")),
         }
@@ -329,7 +330,7 @@ mod tests {
     #[test]
     fn modes_are_upstreams_in_the_order_given() {
         check(&[], &[Mode::AlwaysAllow], &[]);
-        check(&["AlwaysDeny", "RBAC"], &[Mode::AlwaysDeny, Mode::Rbac], &[]);
+        check(&["Node", "RBAC"], &[Mode::Node, Mode::Rbac], &[]);
         check(
             &["RBAC", "RBAC"],
             &[Mode::Rbac, Mode::Rbac],
@@ -340,7 +341,7 @@ mod tests {
             &["Webhook"],
             &[],
             &[
-                "authorization-mode \"Webhook\" is not supported yet: this server has AlwaysAllow, AlwaysDeny and RBAC",
+                "authorization-mode \"Webhook\" is not supported yet: this server has AlwaysAllow, AlwaysDeny, Node and RBAC",
             ],
         );
     }

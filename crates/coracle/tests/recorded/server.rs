@@ -99,7 +99,12 @@ fn spawn(folder: &Path, port: u16) -> Child {
     Command::new(env!("CARGO_BIN_EXE_coracle"))
         .arg("kube-apiserver")
         .args(["--bind-address=127.0.0.1", &format!("--secure-port={port}")])
-        .args(["--authorization-mode=RBAC", "--service-cluster-ip-range=10.0.0.0/16", "--allow-privileged"])
+        .args([
+            "--authorization-mode=Node,RBAC",
+            "--service-cluster-ip-range=10.0.0.0/16",
+            "--allow-privileged",
+            "--enable-admission-plugins=NodeRestriction",
+        ])
         .args(["--service-account-issuer=https://kubernetes.default.svc", "--enable-bootstrap-token-auth"])
         .arg(format!("--service-account-signing-key-file={SIGNING_KEY}"))
         .arg(format!("--data-dir={}", file("data")))

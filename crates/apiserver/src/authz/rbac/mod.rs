@@ -7,6 +7,8 @@
 pub mod covers;
 pub mod policy;
 mod rule;
+#[cfg(test)]
+mod tests;
 
 use async_trait::async_trait;
 use k8s_openapi::api::rbac::v1::RoleRef;
@@ -47,10 +49,15 @@ impl Rbac {
     }
 
     pub fn decide(&self, attributes: &Attributes<'_>) -> Decision {
+        self.policy.read().decide(attributes)
+    }
+}
+
+impl Policy {
+    fn decide(&self, attributes: &Attributes<'_>) -> Decision {
         let mut allowed = None;
         let mut errors = Vec::new();
-        let policy = self.policy.read();
-        policy.visit(attributes.user, attributes.namespace(), |binding, role| {
+        self.visit(attributes.user, attributes.namespace(), |binding, role| {
             match role {
                 Ok(rules) if rules.iter().any(|rule| rule.allows(attributes)) => {
                     allowed = Some(binding.clone());

@@ -6,19 +6,30 @@
 mod defaults;
 mod mend;
 
-use coracle_api::Value;
 use coracle_api::catalog::Resource;
+use coracle_api::{Value, typed};
 use futures_util::future::try_join_all;
 use http::StatusCode;
+use k8s_openapi::api::rbac::v1::PolicyRule;
 
 use super::{MANAGER, once};
 use crate::ApiError;
+use crate::authz::rbac::Rule;
 use crate::hooks::Hook;
 use crate::loopback::{Loopback, resource};
 use crate::registry::Part;
 use mend::Mended;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// What every node may do that is not about objects of one node: the rules of `system:node`.
+pub fn node_rules() -> Vec<Rule> {
+    let all = defaults::all();
+    let role = all.iter().find(|(_, object)| object.meta().name() == "system:node");
+    let rules = role.and_then(|(_, role)| role.get("rules")?.as_array()).unwrap_or_default();
+    let rules = rules.iter().filter_map(|rule| typed::from_tree::<PolicyRule>(rule).ok());
+    rules.map(|rule| Rule::from(&rule)).collect()
+}
 
 pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
     let wanted = defaults::all();
