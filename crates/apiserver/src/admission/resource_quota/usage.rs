@@ -257,9 +257,8 @@ mod tests {
 
     #[test]
     fn pods_need_what_they_ask_for_and_what_runs_beside_them() {
-        let of = |pod: &str| {
-            of_pod(&json::parse(pod.as_bytes()).unwrap(), "2026-01-01T00:00:00Z".parse().unwrap())
-        };
+        let of =
+            |pod: &str| of_pod(&json::parse(pod.as_bytes()).unwrap(), Timestamp::from_unix(1_767_225_600, 0));
         check(
             &of(
                 r#"{"metadata":{},"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"1","example.com/gpu":"2"},
