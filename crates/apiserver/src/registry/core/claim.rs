@@ -60,7 +60,8 @@ pub(in crate::registry) fn warnings(spec: &PersistentVolumeClaimSpec, at: &Path<
     fractions.collect()
 }
 
-fn access_modes(modes: &[String], at: &Path<'_>, errors: &mut Errors) {
+/// Judges ways to access a volume.
+pub(in crate::registry) fn access_modes(modes: &[String], at: &Path<'_>, errors: &mut Errors) {
     for mode in modes.iter().filter(|mode| !ACCESS_MODES.contains(&mode.as_str())) {
         errors.push(FieldError::not_supported(at, mode, ACCESS_MODES));
     }

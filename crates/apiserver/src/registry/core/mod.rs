@@ -7,6 +7,8 @@ pub(super) mod event;
 pub(super) mod limit_range;
 pub(super) mod namespace;
 pub(super) mod node;
+pub(super) mod persistent_volume;
+pub(super) mod persistent_volume_claim;
 pub(super) mod pod;
 pub(super) mod pod_template;
 pub(super) mod replication_controller;

@@ -268,6 +268,8 @@ fn of_core(plural: &str) -> &'static dyn AnyStrategy {
         "limitranges" => &core::limit_range::LimitRanges,
         "namespaces" => &core::namespace::Namespaces,
         "nodes" => &core::node::Nodes,
+        "persistentvolumeclaims" => &core::persistent_volume_claim::PersistentVolumeClaims,
+        "persistentvolumes" => &core::persistent_volume::PersistentVolumes,
         "pods" => &core::pod::Pods,
         "podtemplates" => &core::pod_template::PodTemplates,
         "replicationcontrollers" => &core::replication_controller::ReplicationControllers,

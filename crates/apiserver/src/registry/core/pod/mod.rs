@@ -32,6 +32,8 @@ use coracle_api::catalog::{BUILTIN, Resource};
 
 pub(in crate::registry) use options::Options;
 pub(in crate::registry) use strategy::Pods;
+pub(in crate::registry) use validate::node_selector::selector as validate_node_selector;
+pub(in crate::registry) use validate::volume::persistent as validate_persistent_source;
 pub(in crate::registry) use validate::{
     template as validate_template, template_metadata as validate_template_metadata,
 };

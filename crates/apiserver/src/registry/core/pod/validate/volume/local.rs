@@ -1,5 +1,7 @@
 //! Volumes of the node, and those that somebody else attaches to it.
 
+use std::collections::BTreeMap;
+
 use coracle_api::Path;
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::names::dns1123_subdomain;
@@ -50,7 +52,12 @@ pub(super) fn claim(source: &PersistentVolumeClaimVolumeSource, at: &Path<'_>, e
 
 pub(super) fn flex_volume(source: &FlexVolumeSource, at: &Path<'_>, errors: &mut Errors) {
     required(&source.driver, &at.field("driver"), errors);
-    for key in source.options.iter().flat_map(|options| options.keys()) {
+    flex_options(source.options.as_ref(), at, errors);
+}
+
+/// Judges that no option pretends to be Kubernetes' own.
+pub(super) fn flex_options(options: Option<&BTreeMap<String, String>>, at: &Path<'_>, errors: &mut Errors) {
+    for key in options.into_iter().flat_map(BTreeMap::keys) {
         let domain = format!(".{}", key.split('/').next().unwrap_or_default().to_lowercase());
         if domain.ends_with(".kubernetes.io") || domain.ends_with(".k8s.io") {
             let detail = "kubernetes.io and k8s.io namespaces are reserved";

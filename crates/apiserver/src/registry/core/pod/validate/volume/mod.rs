@@ -6,6 +6,7 @@ mod files;
 mod iqn;
 mod local;
 mod network;
+mod persistent;
 mod projected;
 mod source;
 
@@ -21,6 +22,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use crate::registry::core::pod::options::Options;
 use crate::registry::strategy::Errors;
 use crate::registry::validate::{items, required as required_name, text};
+pub(in crate::registry) use persistent::persistent;
 pub(in crate::registry::core::pod) use projected::has_reserved_token_path;
 
 /// Judges volumes; returns those with which nothing is wrong.

@@ -62,20 +62,25 @@ pub(super) fn source(
     }
 }
 
-struct Judge<'a> {
-    at: &'a Path<'a>,
+pub(super) struct Judge<'a> {
+    pub(super) at: &'a Path<'a>,
     /// Whether a source was found already.
-    given: bool,
-    errors: &'a mut Errors,
+    pub(super) given: bool,
+    pub(super) errors: &'a mut Errors,
 }
 
 impl Judge<'_> {
-    fn source<T>(&mut self, source: &Option<T>, name: &str, judge: impl FnOnce(&T, &Path<'_>, &mut Errors)) {
+    pub(super) fn source<T>(
+        &mut self,
+        source: &Option<T>,
+        name: &str,
+        judge: impl FnOnce(&T, &Path<'_>, &mut Errors),
+    ) {
         self.source_as(source, name, name, judge);
     }
 
     /// A source whose parts are named otherwise than itself.
-    fn source_as<T>(
+    pub(super) fn source_as<T>(
         &mut self,
         source: &Option<T>,
         name: &str,
