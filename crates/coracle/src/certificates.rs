@@ -98,6 +98,16 @@ impl Certificates {
         Ok(file)
     }
 
+    /// The scheduler's, for one that runs in a process of its own.
+    pub(crate) fn scheduler(&self, authority: &Pair) -> Result<Pair, CertificateError> {
+        if let Some(pair) = self.load("scheduler")? {
+            return Ok(pair);
+        }
+        let mut params = named("system:kube-scheduler", None);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.signed("scheduler", &params, authority)
+    }
+
     fn signed(
         &self,
         name: &str,

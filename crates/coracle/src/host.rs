@@ -1,5 +1,6 @@
 //! What the host knows of itself.
 
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
 /// An address at which others reach what listens on `bind`: that itself, or, where it is every address or one that only
@@ -18,4 +19,10 @@ pub(crate) fn reachable_address(bind: IpAddr) -> IpAddr {
         Ok(socket.local_addr()?.ip())
     });
     routed.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+}
+
+/// The host's name.
+pub(crate) fn name() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_string()
 }

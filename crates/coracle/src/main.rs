@@ -12,6 +12,7 @@ mod flags;
 mod host;
 mod image;
 mod kube_apiserver;
+mod kube_scheduler;
 mod process;
 mod server;
 mod storage;
@@ -45,6 +46,8 @@ enum Command {
     /// Run the API server alone, with upstream's flags
     #[command(disable_help_flag = true)]
     KubeApiserver(kube_apiserver::KubeApiserver),
+    /// Run the scheduler alone, with upstream's flags
+    KubeScheduler(kube_scheduler::KubeScheduler),
     /// Run a cluster in one process
     Server(server::Server),
     /// Back up, restore and check the embedded store
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Command::Dns(command) => exit_code(dns::run(command)),
         Command::Image(command) => exit_code(image::run(&command)),
         Command::KubeApiserver(command) => exit_code(kube_apiserver::run(&command)),
+        Command::KubeScheduler(command) => exit_code(kube_scheduler::run(&command)),
         Command::Server(command) => exit_code(server::run(&command)),
         Command::Store(command) => exit_code(store::run(&command)),
     }

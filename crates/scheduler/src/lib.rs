@@ -7,7 +7,7 @@
 //! plugins that refused it thinks may help. What is around the pods (namespaces, Services, budgets) is in
 //! [`surroundings`]; what a user may change is in [`config`].
 //!
-//! Everything but the shell is pure: time, dice and objects are handed in, and nothing waits.
+//! Everything but the shell ([`run`]) is pure: time, dice and objects are handed in, and nothing waits.
 
 pub mod cache;
 pub mod config;
@@ -20,7 +20,10 @@ pub mod plugins;
 pub mod pod;
 pub mod queue;
 pub mod resources;
+mod shell;
 pub mod surroundings;
 pub mod taints;
 #[cfg(test)]
 mod testing;
+
+pub use shell::{RunError, run, run_with};

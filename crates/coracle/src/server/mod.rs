@@ -1,4 +1,7 @@
-//! `coracle server`: a cluster in one process. Today that is its API server, on the embedded store or an etcd.
+//! `coracle server`: a cluster in one process. Today that is its API server, on the embedded store or an etcd, and its
+//! scheduler.
+
+mod scheduler;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -6,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base64::Engine;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use coracle_apiserver::access::{Mode, ServiceAccountConfig, TokenConfig};
 use coracle_apiserver::admission::Wishes;
 use coracle_apiserver::bootstrap::Advertised;
@@ -21,9 +24,10 @@ use crate::process::{self, ProcessError};
 use crate::storage::{EmbeddedSettings, EtcdSettings, Storage, StorageError};
 use crate::world::WORLD;
 
-/// Runs a cluster: today its API server, which keeps objects and tells of their changes.
+/// Runs a cluster: today its API server, which keeps objects and tells of their changes, and its scheduler.
 ///
-/// Certificates are made on the first start. DIR/admin.kubeconfig lets kubectl in.
+/// Certificates are made on the first start. DIR/admin.kubeconfig lets kubectl in, DIR/scheduler.kubeconfig a scheduler
+/// that runs apart.
 #[derive(Args)]
 pub(crate) struct Server {
     /// Without a node: no pods run here
@@ -42,8 +46,17 @@ pub(crate) struct Server {
     /// (DIR/pki: ca.crt, and admin.crt with admin.key for the client)
     #[arg(long, value_name = "ADDRESS", value_parser = etcd_address)]
     etcd_listen: Option<Listen>,
+    /// Leave these out: scheduler
+    #[arg(long, value_name = "COMPONENTS", value_delimiter = ',')]
+    disable: Vec<Component>,
     #[command(flatten)]
     etcd: EtcdFlags,
+}
+
+/// What a cluster has beside its API server.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Component {
+    Scheduler,
 }
 
 /// Where objects are kept, unless in the folder.
@@ -151,7 +164,9 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     let server = pki.server(&authority, &addresses)?;
     let administrator = pki.administrator(&authority)?;
     let kubeconfig = folder.join("admin.kubeconfig");
-    certificates::write_private(&kubeconfig, &kubeconfig_text(address, &authority, &administrator))?;
+    certificates::write_private(&kubeconfig, &kubeconfig_text(address, &authority, "admin", &administrator))?;
+    let apart = kubeconfig_text(address, &authority, "scheduler", &pki.scheduler(&authority)?);
+    certificates::write_private(&folder.join("scheduler.kubeconfig"), &apart)?;
 
     let face = match (&command.etcd_listen, &opened.embedded) {
         (Some(listen), Some(store)) => {
@@ -184,11 +199,16 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
         },
     };
     let ready = || process::announce(&readiness(address, &kubeconfig, face.as_ref()));
+    let door = InProcess::default();
+    let scheduler = (!command.disable.contains(&Component::Scheduler)).then(|| scheduler::begin(&door));
     let result = process::until_signalled(|stop| {
-        let doors = Doors { listener: Some(listener), in_process: InProcess::default() };
+        let doors = Doors { listener: Some(listener), in_process: door };
         coracle_apiserver::run(&config, doors, opened.store.clone(), WORLD, stop, ready)
     })
     .await;
+    if let Some(scheduler) = scheduler {
+        scheduler.stop().await;
+    }
     if let Some(face) = face {
         face.stop().await;
     }
@@ -239,15 +259,15 @@ fn face_config(listen: &Listen, server: &Pair, authority: &Pair) -> FaceConfig {
     config
 }
 
-fn kubeconfig_text(address: SocketAddr, authority: &Pair, administrator: &Pair) -> String {
+fn kubeconfig_text(address: SocketAddr, authority: &Pair, name: &str, user: &Pair) -> String {
     let base64 = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
     format!(
         "apiVersion: v1\nkind: Config\nclusters:\n- name: coracle\n  cluster:\n    server: https://{address}\n    \
-         certificate-authority-data: {}\nusers:\n- name: admin\n  user:\n    client-certificate-data: {}\n    \
-         client-key-data: {}\ncontexts:\n- name: coracle\n  context:\n    cluster: coracle\n    user: admin\n\
+         certificate-authority-data: {}\nusers:\n- name: {name}\n  user:\n    client-certificate-data: {}\n    \
+         client-key-data: {}\ncontexts:\n- name: coracle\n  context:\n    cluster: coracle\n    user: {name}\n\
          current-context: coracle\n",
         base64(&authority.certificate),
-        base64(&administrator.certificate),
-        base64(&administrator.key)
+        base64(&user.certificate),
+        base64(&user.key)
     )
 }

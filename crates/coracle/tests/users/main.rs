@@ -11,6 +11,7 @@ mod dns;
 mod keeping;
 mod fixtures;
 mod openapi;
+mod scheduler;
 mod server;
 mod shared_etcd;
 mod tables;

@@ -11,7 +11,7 @@ mod verdict;
 pub use nominations::Nominations;
 pub use points::{
     BEST, Bind, Bound, Cycle, Filter, Permission, Permit, PostBind, PostFilter, PreBind, PreEnqueue,
-    PreFilter, PreScore, Prepared, QueueSort, Rank, Reserve, Room, RoomAnswer, Score, Wake,
+    PreFilter, PreScore, Prepared, QueueSort, Rank, Reserve, Room, RoomAnswer, Score, Wait, Wake,
 };
 pub use profile::{Named, Parts, Profile, Weighted};
 pub use verdict::{Reason, Refusal, Verdict};

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use coracle_api::Text;
+use tokio::sync::oneshot;
 
 use super::{Nominations, Reason, Refusal, Verdict};
 use crate::cache::{Cache, NodeInfo};
@@ -139,12 +140,25 @@ pub trait Permit: Send + Sync {
     fn permit(&self, pod: &Pod, node: &str) -> Permission;
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Permission {
     Granted,
     Denied(Reason),
-    /// Somebody will say so, or this time passes and it is denied.
-    Wait(Duration),
+    /// Somebody will say so.
+    Wait(Wait),
+}
+
+/// What is waited for.
+#[derive(Debug)]
+pub struct Wait {
+    /// After this time it is denied; [`Wait::LONGEST`] at most.
+    pub at_most: Duration,
+    /// The plugin keeps the other end.
+    pub decided: oneshot::Receiver<Result<(), Reason>>,
+}
+
+impl Wait {
+    pub const LONGEST: Duration = Duration::from_secs(15 * 60);
 }
 
 /// Makes ready what the pod needs on its node, which may take long.

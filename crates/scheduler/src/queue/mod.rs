@@ -170,6 +170,11 @@ impl Queue {
         Some(queued)
     }
 
+    /// Whether [`Queue::pop`] has somebody.
+    pub fn is_anybody_in_line(&self) -> bool {
+        !self.active.is_empty() || !self.backing_off.is_empty()
+    }
+
     /// The pod has a node, or nobody cares any more.
     pub fn done(&mut self, uid: &str) {
         self.in_flight.remove(uid);

@@ -94,6 +94,12 @@ impl Server {
 
     /// On the port that it had before, if it was started with one: clients that are still there find it again.
     pub(crate) fn start_with(data_dir: &Path, more: &[&str]) -> Server {
+        // Nobody else is to touch the objects of these tests.
+        Server::start_whole(data_dir, &[&["--disable", "scheduler"], more].concat())
+    }
+
+    /// With all components that a cluster has.
+    pub(crate) fn start_whole(data_dir: &Path, more: &[&str]) -> Server {
         let port = if more.contains(&"--https-port") { [].as_slice() } else { &["--https-port", "0"] };
         let mut child = Command::new(env!("CARGO_BIN_EXE_coracle"))
             .args(["server", "--no-node", "--data-dir"])

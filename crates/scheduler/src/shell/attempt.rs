@@ -1,0 +1,126 @@
+//! One pod's turn: a cycle, and what follows from it.
+
+use std::sync::Arc;
+
+use super::binding::Binding;
+use super::report::Why;
+use super::{Loop, eviction};
+use crate::cycle::{Nomination, Placement, Unfit, Unplaced, schedule};
+use crate::framework::{Cycle, Permission, Profile, Refusal};
+use crate::queue::QueuedPod;
+
+impl Loop {
+    /// Takes the next pod and tries to place it.
+    pub(super) fn attempt(&mut self) {
+        let Some(queued) = self.queue.pop(self.now()) else { return };
+        let pod = Arc::clone(&queued.pod);
+        if pod.deleting {
+            self.reporter.skipped(&pod);
+            self.queue.done(&pod.uid);
+            return;
+        }
+        let profiles = Arc::clone(&self.profiles);
+        let profile = profiles.iter().find(|profile| profile.name == pod.scheduler_name);
+        let Some(profile) = profile.filter(|_| !self.cache.is_assumed(&pod.uid)) else {
+            self.queue.done(&pod.uid);
+            return;
+        };
+        self.cache.refresh();
+        let cycle = Cycle { pod: &pod, cache: &self.cache, nominations: &self.queue.nominations };
+        match schedule(profile, cycle, &mut self.search, &mut self.dice) {
+            Ok(placement) => self.place(profile, queued, &placement),
+            Err(Unplaced::NoNodes) => {
+                let why = Why::unschedulable(String::from("no nodes available to schedule pods"));
+                self.refuse(queued, Vec::new(), &why, &Nomination::Clear);
+            }
+            Err(Unplaced::Failed(error)) => {
+                self.refuse(queued, Vec::new(), &Why::error(error), &Nomination::Clear);
+            }
+            Err(Unplaced::Unfit(unfit)) => self.unfit(queued, *unfit),
+        }
+    }
+
+    fn unfit(&mut self, queued: QueuedPod, unfit: Unfit) {
+        let rejectors: Vec<_> = unfit.diagnosis.rejectors.iter().copied().collect();
+        let why = Why::unschedulable(unfit.diagnosis.message());
+        match unfit.room {
+            None => self.refuse(queued, rejectors, &why, &unfit.nomination),
+            Some(room) => {
+                let lesser = self.queue.nominations.on(&room.node).iter();
+                let lesser = lesser.filter(|other| other.priority < queued.pod.priority).cloned().collect();
+                self.queue.nominations.set(&queued.pod, &room.node);
+                self.reporter.failed(&queued.pod, &why, &unfit.nomination);
+                // Still in flight: that victims go must not pass unseen before the pod waits for it.
+                let eviction = eviction::Eviction { queued, rejectors, room, lesser };
+                self.evict(eviction);
+            }
+        }
+    }
+
+    /// The pod waits again, and says why.
+    pub(super) fn refuse(
+        &mut self,
+        queued: QueuedPod,
+        rejectors: Vec<&'static str>,
+        why: &Why,
+        nomination: &Nomination,
+    ) {
+        let Some(pod) = self.queue.fail(queued, rejectors, self.now()) else { return };
+        match nomination {
+            Nomination::Keep => self.queue.nominations.refresh(&pod),
+            Nomination::Clear => self.queue.nominations.remove(&pod.uid),
+            Nomination::Set(node) => self.queue.nominations.set(&pod, node),
+        }
+        self.reporter.failed(&pod, why, nomination);
+    }
+
+    /// The pod has a node: it is counted there from now on, and the API is told.
+    fn place(&mut self, profile: &Profile, queued: QueuedPod, placement: &Placement) {
+        let pod = Arc::new(queued.pod.on(&placement.node));
+        self.cache.assume(Arc::clone(&pod));
+        self.queue.nominations.remove(&pod.uid);
+        self.reporter.placed(&pod, placement);
+        for reserve in &profile.reserves {
+            if let Err(refusal) = reserve.part.reserve(&pod, &placement.node) {
+                return self.unplace(profile, queued, reserve.plugin, refusal);
+            }
+        }
+        let mut waits = Vec::new();
+        for permit in &profile.permits {
+            match permit.part.permit(&pod, &placement.node) {
+                Permission::Granted => {}
+                Permission::Denied(reason) => {
+                    return self.unplace(profile, queued, permit.plugin, Refusal::NotNow(vec![reason]));
+                }
+                Permission::Wait(wait) => waits.push((permit.plugin, wait)),
+            }
+        }
+        if waits.is_empty() {
+            self.queue.done(&pod.uid);
+        }
+        self.bind(Binding { profile: profile.clone(), pod, queued, waits });
+    }
+
+    /// The chosen node will not do after all.
+    pub(super) fn unplace(
+        &mut self,
+        profile: &Profile,
+        queued: QueuedPod,
+        plugin: &'static str,
+        refusal: Refusal,
+    ) {
+        let uid = queued.pod.uid.clone();
+        if let Some(pod) = self.cache.pod(&uid).cloned() {
+            profile.reserves.iter().rev().for_each(|reserve| reserve.part.unreserve(&pod, &pod.node_name));
+        }
+        self.forget(&uid);
+        let (rejectors, why) = match refusal {
+            Refusal::NotNow(reasons) | Refusal::Never(reasons) => {
+                let reasons = reasons.join(", ");
+                (vec![plugin], Why::unschedulable(format!("0/1 nodes are available: 1 {reasons}.")))
+            }
+            Refusal::Failed(error) => (Vec::new(), Why::error(error)),
+        };
+        self.refuse(queued, rejectors, &why, &Nomination::Clear);
+    }
+}

@@ -1,0 +1,149 @@
+//! Binding: a task per pod waits for permission, makes ready what the pod needs, and tells the API.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use coracle_api::{Map, Text, Value};
+use coracle_client::{Access, Client, Resource};
+
+use super::{Loop, News};
+use crate::framework::{Bind, Bound, Profile, Refusal, Wait};
+use crate::pod::Pod;
+use crate::queue::QueuedPod;
+
+/// Tells the API by `POST pods/NAME/binding`.
+pub(super) struct ApiBinder {
+    pods: Access,
+}
+
+impl ApiBinder {
+    pub(super) fn new(client: &Client) -> ApiBinder {
+        ApiBinder { pods: client.resource(&Resource::builtin("", "v1", "pods")) }
+    }
+}
+
+#[async_trait]
+impl Bind for ApiBinder {
+    async fn bind(&self, pod: &Pod, node: &str) -> Result<Bound, Refusal> {
+        let pods = self.pods.clone().namespace(&pod.namespace).subresource("binding");
+        match pods.create_below(&pod.name, &binding(pod, node)).await {
+            Ok(_) => Ok(Bound::Done),
+            Err(error) => Err(Refusal::Failed(error.to_string())),
+        }
+    }
+}
+
+/// The UID keeps a pod that was made anew under the same name from getting a node that was chosen for another.
+fn binding(pod: &Pod, node: &str) -> Value {
+    let mut binding = Map::new();
+    binding.insert("apiVersion", "v1");
+    binding.insert("kind", "Binding");
+    let meta = binding.object_mut("metadata");
+    meta.insert("namespace", pod.namespace.clone());
+    meta.insert("name", pod.name.clone());
+    meta.insert("uid", pod.uid.clone());
+    let target = binding.object_mut("target");
+    target.insert("kind", "Node");
+    target.insert("name", node);
+    Value::Object(binding)
+}
+
+/// A pod that is to be bound.
+pub(super) struct Binding {
+    pub(super) profile: Profile,
+    /// The pod as it is on its node.
+    pub(super) pod: Arc<Pod>,
+    pub(super) queued: QueuedPod,
+    /// Plugins that want to be waited for.
+    pub(super) waits: Vec<(&'static str, Wait)>,
+}
+
+/// A pod that nobody holds back any more.
+pub(super) struct Permitted {
+    pub(super) uid: Text,
+}
+
+/// What came of it.
+pub(super) struct Outcome {
+    binding: Binding,
+    result: Result<(), (&'static str, Refusal)>,
+}
+
+impl Loop {
+    pub(super) fn bind(&mut self, binding: Binding) {
+        let told = self.told.clone();
+        self.tasks.spawn(async move {
+            let mut binding = binding;
+            let waits = std::mem::take(&mut binding.waits);
+            let waited = !waits.is_empty();
+            let result = match permission(waits).await {
+                Err(refused) => Err(refused),
+                Ok(()) => {
+                    let permitted = Permitted { uid: binding.pod.uid.clone() };
+                    if waited && told.send(News::Permitted(permitted)).await.is_err() {
+                        return;
+                    }
+                    bound(&binding).await
+                }
+            };
+            if told.send(News::Bound(Outcome { binding, result })).await.is_err() {
+                tracing::debug!("the scheduler has ended");
+            }
+        });
+    }
+
+    pub(super) fn bound(&mut self, outcome: Outcome) {
+        let Outcome { binding: Binding { profile, pod, queued, .. }, result } = outcome;
+        let (plugin, refusal) = match result {
+            Ok(()) => {
+                self.reporter.bound(&pod);
+                profile.post_binds.iter().for_each(|plugin| plugin.part.post_bind(&pod, &pod.node_name));
+                return;
+            }
+            Err(refused) => refused,
+        };
+        // The answer can be lost although the deed was done: then the API has told of the pod's node by now, or will.
+        let confirmed = self.cache.pod(&pod.uid).is_none_or(|_| !self.cache.is_assumed(&pod.uid));
+        if confirmed {
+            self.queue.done(&pod.uid);
+            return;
+        }
+        self.unplace(&profile, queued, plugin, refusal);
+    }
+}
+
+async fn permission(waits: Vec<(&'static str, Wait)>) -> Result<(), (&'static str, Refusal)> {
+    for (plugin, wait) in waits {
+        let refused = |reason: Text| (plugin, Refusal::NotNow(vec![reason]));
+        match tokio::time::timeout(wait.at_most.min(Wait::LONGEST), wait.decided).await {
+            Ok(Ok(Ok(()))) => {}
+            Ok(Ok(Err(reason))) => return Err(refused(reason)),
+            Ok(Err(_)) => return Err(refused(Text::const_new("nobody is left to permit it"))),
+            Err(_) => {
+                return Err(refused(Text::from(format!(
+                    "rejected due to timeout after waiting at plugin {plugin}"
+                ))));
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn bound(binding: &Binding) -> Result<(), (&'static str, Refusal)> {
+    let (profile, pod, node) = (&binding.profile, &binding.pod, &binding.pod.node_name);
+    for plugin in &profile.pre_binds {
+        plugin.part.pre_bind(pod, node).await.map_err(|refusal| (plugin.plugin, refusal))?;
+    }
+    for plugin in &profile.binds {
+        match plugin.part.bind(pod, node).await {
+            Ok(Bound::Done) => return Ok(()),
+            Ok(Bound::NotMine) => {}
+            Err(Refusal::Failed(error)) => {
+                let error = format!("binding rejected: running Bind plugin \"{}\": {error}", plugin.plugin);
+                return Err((plugin.plugin, Refusal::Failed(error)));
+            }
+            Err(refusal) => return Err((plugin.plugin, refusal)),
+        }
+    }
+    Err(("", Refusal::Failed(String::from("no plugin binds the pod"))))
+}

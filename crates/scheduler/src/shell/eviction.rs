@@ -1,0 +1,67 @@
+//! Evicting the victims of preemption, off the hot path.
+
+use std::sync::Arc;
+
+use coracle_api::Text;
+
+use super::report::Writer;
+use super::{Loop, News};
+use crate::events::Event;
+use crate::framework::Room;
+use crate::pod::Pod;
+use crate::queue::QueuedPod;
+
+/// A pod, and who has to go for it.
+pub(super) struct Eviction {
+    pub(super) queued: QueuedPod,
+    pub(super) rejectors: Vec<&'static str>,
+    pub(super) room: Room,
+    /// Less important pods that were promised room on the same node: they have to look for another.
+    pub(super) lesser: Vec<Arc<Pod>>,
+}
+
+/// What came of it.
+pub(super) struct Outcome {
+    queued: QueuedPod,
+    rejectors: Vec<&'static str>,
+    all_told: bool,
+}
+
+impl Loop {
+    pub(super) fn evict(&mut self, eviction: Eviction) {
+        for lesser in &eviction.lesser {
+            self.queue.nominations.remove(&lesser.uid);
+        }
+        let (writer, told) = (self.reporter.writer(), self.told.clone());
+        self.tasks.spawn(async move {
+            let Eviction { queued, rejectors, room, lesser } = eviction;
+            let all_told = evict(&writer, &queued.pod, &room, &lesser).await;
+            if told.send(News::Evicted(Outcome { queued, rejectors, all_told })).await.is_err() {
+                tracing::debug!("the scheduler has ended");
+            }
+        });
+    }
+
+    /// The victims are told to go: the pod waits until they are gone.
+    pub(super) fn evicted(&mut self, outcome: Outcome) {
+        let now = self.now();
+        let uid: Text = outcome.queued.pod.uid.clone();
+        let Some(pod) = self.queue.fail(outcome.queued, outcome.rejectors, now) else { return };
+        self.queue.nominations.refresh(&pod);
+        if !outcome.all_told {
+            // Nobody may ever go: another try is worth more than waiting for that.
+            self.queue.happened_for(&Event::Anything, now, |other| other.uid == uid);
+        }
+    }
+}
+
+async fn evict(writer: &Writer, pod: &Pod, room: &Room, lesser: &[Arc<Pod>]) -> bool {
+    for other in lesser {
+        writer.clear_nomination(other).await;
+    }
+    let mut all_told = true;
+    for victim in room.victims.iter().filter(|victim| !victim.deleting) {
+        all_told &= writer.evict(victim, pod, &room.node).await;
+    }
+    all_told
+}

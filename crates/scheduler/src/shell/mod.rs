@@ -1,0 +1,175 @@
+//! The shell: what is seen in the API goes into cache and queue, what the cycles decide goes out to the API.
+//!
+//! One task owns the cache and the queue and does everything in turn: changes first ([`changes`]), then what came of
+//! bindings ([`binding`]) and evictions ([`eviction`]), then, if somebody is in line, one cycle ([`attempt`]). No cycle
+//! waits for anything: requests are made by tasks of their own, which tell the loop what came of them.
+
+mod attempt;
+mod binding;
+mod changes;
+mod eviction;
+mod report;
+mod watches;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coracle_client::{Client, Informers, Journal, Recorder, Tasks};
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use crate::cache::Cache;
+use crate::config::{Config, ConfigError};
+use crate::cycle::Search;
+use crate::framework::{Bind, Profile};
+use crate::plugins::Registry;
+use crate::queue::{Backoff, Moment, Patience, Queue};
+use binding::ApiBinder;
+use report::Reporter;
+use watches::Watches;
+
+/// Why the scheduler does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error("the configuration of the scheduler is wrong")]
+    Config(#[from] ConfigError),
+}
+
+/// Schedules pods with the plugins of the house until `stop` says so. `journal` is told what becomes of each pod.
+///
+/// # Errors
+/// If the configuration names what there is not.
+pub async fn run(
+    config: &Config,
+    client: &Client,
+    journal: Journal,
+    stop: watch::Receiver<bool>,
+) -> Result<(), RunError> {
+    run_with(config, client, journal, stop, |registry| registry).await
+}
+
+/// The same with plugins of somebody else, which `add` registers.
+///
+/// # Errors
+/// If the configuration names what there is not.
+pub async fn run_with(
+    config: &Config,
+    client: &Client,
+    journal: Journal,
+    mut stop: watch::Receiver<bool>,
+    add: impl FnOnce(Registry) -> Registry,
+) -> Result<(), RunError> {
+    let tasks = Tasks::new();
+    let binder: Arc<dyn Bind> = Arc::new(ApiBinder::new(client));
+    let profiles = Arc::new(add(Registry::of_the_house(&binder)).profiles(config)?);
+    let informers = Informers::new(client.clone(), tasks.clone());
+    let mut watches = Watches::new(&informers);
+    let (told, mut news) = mpsc::channel(NEWS);
+    let recorder = Recorder::new(client, "default-scheduler", &tasks);
+    let reporter = Reporter::new(client, recorder, journal, tasks.clone());
+    let mut scheduler = Loop::new(config, profiles, reporter, tasks.clone(), told);
+    tokio::select! {
+        biased;
+        () = stopped(&mut stop) => {}
+        () = scheduler.work(&mut watches, &mut news) => {}
+    }
+    tasks.stop().await;
+    Ok(())
+}
+
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // Whoever could say so being gone is as good as having said so.
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        tracing::debug!("nobody is left to stop the scheduler");
+    }
+}
+
+/// What the loop owns.
+struct Loop {
+    cache: Cache,
+    queue: Queue,
+    profiles: Arc<Vec<Profile>>,
+    search: Search,
+    dice: fastrand::Rng,
+    began: Instant,
+    reporter: Reporter,
+    tasks: Tasks,
+    told: mpsc::Sender<News>,
+}
+
+/// What a task tells the loop.
+enum News {
+    /// The plugins let the pod be bound: it is no longer in flight.
+    Permitted(binding::Permitted),
+    Bound(binding::Outcome),
+    Evicted(eviction::Outcome),
+}
+
+impl Loop {
+    fn new(
+        config: &Config,
+        profiles: Arc<Vec<Profile>>,
+        reporter: Reporter,
+        tasks: Tasks,
+        told: mpsc::Sender<News>,
+    ) -> Loop {
+        let backoff = Backoff { initial: config.initial_backoff, most: config.max_backoff };
+        let patience = Patience { backoff, parked: config.unschedulable_for };
+        let seed = reporter.random();
+        Loop {
+            cache: Cache::default(),
+            queue: Queue::new(Arc::clone(&profiles), patience),
+            profiles,
+            search: Search::default(),
+            dice: fastrand::Rng::with_seed(seed),
+            began: Instant::now(),
+            reporter,
+            tasks,
+            told,
+        }
+    }
+
+    fn now(&self) -> Moment {
+        self.began.elapsed()
+    }
+
+    async fn work(&mut self, watches: &mut Watches, news: &mut mpsc::Receiver<News>) {
+        // Half the nodes known is worse than waiting: the first pods would all go there.
+        while !watches.are_synced() {
+            let seen = watches.next().await;
+            self.see(seen);
+        }
+        tracing::info!(pods = self.cache.pod_count(), "scheduling begins");
+        loop {
+            let flush = self.queue.next_flush();
+            tokio::select! {
+                biased;
+                seen = watches.next() => self.see(seen),
+                Some(news) = news.recv() => self.hear(news),
+                () = at(self.began, flush) => self.queue.flush(self.now()),
+                () = std::future::ready(()), if self.queue.is_anybody_in_line() => {
+                    self.attempt();
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, news: News) {
+        match news {
+            News::Permitted(permitted) => self.queue.done(&permitted.uid),
+            News::Bound(outcome) => self.bound(outcome),
+            News::Evicted(outcome) => self.evicted(outcome),
+        }
+    }
+}
+
+async fn at(began: Instant, moment: Option<Duration>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(began + moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// News that wait for the loop; who has more waits.
+const NEWS: usize = 1024;
