@@ -33,7 +33,7 @@ pub struct Patience {
 
 /// All pods that wait for a node.
 pub struct Queue {
-    profiles: Arc<Vec<Profile>>,
+    profiles: Vec<Arc<Profile>>,
     patience: Patience,
     pods: HashMap<Text, Waiting>,
     active: BTreeSet<(Rank, Ticket)>,
@@ -97,7 +97,7 @@ pub struct Lengths {
 }
 
 impl Queue {
-    pub fn new(profiles: Arc<Vec<Profile>>, patience: Patience) -> Queue {
+    pub fn new(profiles: Vec<Arc<Profile>>, patience: Patience) -> Queue {
         Queue {
             profiles,
             patience,
@@ -121,7 +121,7 @@ impl Queue {
         self.profile(pod).is_some()
     }
 
-    pub fn profile(&self, pod: &Pod) -> Option<&Profile> {
+    pub fn profile(&self, pod: &Pod) -> Option<&Arc<Profile>> {
         self.profiles.iter().find(|profile| profile.name == pod.scheduler_name)
     }
 

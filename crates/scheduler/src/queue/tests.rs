@@ -8,7 +8,7 @@ use crate::testing::{asks, default_profile, node, pod};
 
 fn queue() -> Queue {
     let backoff = Backoff { initial: Duration::from_secs(1), most: Duration::from_secs(10) };
-    Queue::new(Arc::new(vec![default_profile()]), Patience { backoff, parked: Duration::from_secs(300) })
+    Queue::new(vec![Arc::new(default_profile())], Patience { backoff, parked: Duration::from_secs(300) })
 }
 
 fn at(seconds: f64) -> Moment {

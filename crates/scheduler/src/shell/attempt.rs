@@ -19,16 +19,15 @@ impl Loop {
             self.queue.done(&pod.uid);
             return;
         }
-        let profiles = Arc::clone(&self.profiles);
-        let profile = profiles.iter().find(|profile| profile.name == pod.scheduler_name);
+        let profile = self.queue.profile(&pod).cloned();
         let Some(profile) = profile.filter(|_| !self.cache.is_assumed(&pod.uid)) else {
             self.queue.done(&pod.uid);
             return;
         };
         self.cache.refresh();
         let cycle = Cycle { pod: &pod, cache: &self.cache, nominations: &self.queue.nominations };
-        match schedule(profile, cycle, &mut self.search, &mut self.dice) {
-            Ok(placement) => self.place(profile, queued, &placement),
+        match schedule(&profile, cycle, &mut self.search, &mut self.dice) {
+            Ok(placement) => self.place(&profile, queued, &placement),
             Err(Unplaced::NoNodes) => {
                 let why = Why::unschedulable(String::from("no nodes available to schedule pods"));
                 self.refuse(queued, Vec::new(), &why, &Nomination::Clear);
@@ -75,7 +74,7 @@ impl Loop {
     }
 
     /// The pod has a node: it is counted there from now on, and the API is told.
-    fn place(&mut self, profile: &Profile, queued: QueuedPod, placement: &Placement) {
+    fn place(&mut self, profile: &Arc<Profile>, queued: QueuedPod, placement: &Placement) {
         let pod = Arc::new(queued.pod.on(&placement.node));
         self.cache.assume(Arc::clone(&pod));
         self.queue.nominations.remove(&pod.uid);
@@ -98,7 +97,7 @@ impl Loop {
         if waits.is_empty() {
             self.queue.done(&pod.uid);
         }
-        self.bind(Binding { profile: profile.clone(), pod, queued, waits });
+        self.bind(Binding { profile: Arc::clone(profile), pod, queued, waits });
     }
 
     /// The chosen node will not do after all.

@@ -50,7 +50,7 @@ fn binding(pod: &Pod, node: &str) -> Value {
 
 /// A pod that is to be bound.
 pub(super) struct Binding {
-    pub(super) profile: Profile,
+    pub(super) profile: Arc<Profile>,
     /// The pod as it is on its node.
     pub(super) pod: Arc<Pod>,
     pub(super) queued: QueuedPod,
@@ -86,7 +86,7 @@ impl Loop {
                     bound(&binding).await
                 }
             };
-            if told.send(News::Bound(Outcome { binding, result })).await.is_err() {
+            if told.send(News::Bound(Box::new(Outcome { binding, result }))).await.is_err() {
                 tracing::debug!("the scheduler has ended");
             }
         });

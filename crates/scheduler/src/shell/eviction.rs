@@ -36,7 +36,7 @@ impl Loop {
         self.tasks.spawn(async move {
             let Eviction { queued, rejectors, room, lesser } = eviction;
             let all_told = evict(&writer, &queued.pod, &room, &lesser).await;
-            if told.send(News::Evicted(Outcome { queued, rejectors, all_told })).await.is_err() {
+            if told.send(News::Evicted(Box::new(Outcome { queued, rejectors, all_told }))).await.is_err() {
                 tracing::debug!("the scheduler has ended");
             }
         });

@@ -61,7 +61,8 @@ pub async fn run_with(
 ) -> Result<(), RunError> {
     let tasks = Tasks::new();
     let binder: Arc<dyn Bind> = Arc::new(ApiBinder::new(client));
-    let profiles = Arc::new(add(Registry::of_the_house(&binder)).profiles(config)?);
+    let profiles = add(Registry::of_the_house(&binder)).profiles(config)?;
+    let profiles = profiles.into_iter().map(Arc::new).collect();
     let informers = Informers::new(client.clone(), tasks.clone());
     let mut watches = Watches::new(&informers);
     let (told, mut news) = mpsc::channel(NEWS);
@@ -88,7 +89,6 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 struct Loop {
     cache: Cache,
     queue: Queue,
-    profiles: Arc<Vec<Profile>>,
     search: Search,
     dice: fastrand::Rng,
     began: Instant,
@@ -101,14 +101,14 @@ struct Loop {
 enum News {
     /// The plugins let the pod be bound: it is no longer in flight.
     Permitted(binding::Permitted),
-    Bound(binding::Outcome),
-    Evicted(eviction::Outcome),
+    Bound(Box<binding::Outcome>),
+    Evicted(Box<eviction::Outcome>),
 }
 
 impl Loop {
     fn new(
         config: &Config,
-        profiles: Arc<Vec<Profile>>,
+        profiles: Vec<Arc<Profile>>,
         reporter: Reporter,
         tasks: Tasks,
         told: mpsc::Sender<News>,
@@ -118,8 +118,7 @@ impl Loop {
         let seed = reporter.random();
         Loop {
             cache: Cache::default(),
-            queue: Queue::new(Arc::clone(&profiles), patience),
-            profiles,
+            queue: Queue::new(profiles, patience),
             search: Search::default(),
             dice: fastrand::Rng::with_seed(seed),
             began: Instant::now(),
@@ -158,8 +157,8 @@ impl Loop {
     fn hear(&mut self, news: News) {
         match news {
             News::Permitted(permitted) => self.queue.done(&permitted.uid),
-            News::Bound(outcome) => self.bound(outcome),
-            News::Evicted(outcome) => self.evicted(outcome),
+            News::Bound(outcome) => self.bound(*outcome),
+            News::Evicted(outcome) => self.evicted(*outcome),
         }
     }
 }

@@ -136,8 +136,11 @@ impl Watches {
     }
 }
 
+/// One version of an object, if there is one.
+type Version<T> = Option<Arc<Cached<T>>>;
+
 /// What an object was and is: neither, one or both.
-pub(super) fn before_and_after<T>(change: Change<T>) -> (Option<Arc<Cached<T>>>, Option<Arc<Cached<T>>>) {
+pub(super) fn before_and_after<T>(change: Change<T>) -> (Version<T>, Version<T>) {
     match change {
         Change::Added { object, .. } => (None, Some(object)),
         Change::Updated { old, new } => (Some(old), Some(new)),
