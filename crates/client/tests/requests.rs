@@ -5,18 +5,27 @@
 use coracle_api::Value;
 use coracle_api::codec::json;
 use coracle_client::{Client, DeleteOptions, Deleted, ListOptions, Mapper, Patch, Resource, WatchEvent};
-use coracle_testkit::objects::{config_map, pod, replica_set};
+use coracle_testkit::objects::{config_map, object, pod, replica_set};
 use coracle_testkit::{Cluster, REAL};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 
 /// Runs a check through both transports.
 async fn both<F: Future<Output = ()>>(check: impl Fn(Client) -> F) {
     let cluster = Cluster::start_with_https().await;
+    with_account(&cluster.client()).await;
     check(cluster.client()).await;
     cluster.stop().await;
     let cluster = Cluster::start_with_https().await;
+    with_account(&cluster.client()).await;
     check(Client::connect(cluster.https(), REAL).await.unwrap()).await;
     cluster.stop().await;
+}
+
+/// Pods are refused in a namespace that has no account for them.
+async fn with_account(client: &Client) {
+    let account =
+        object("{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: default}}");
+    client.resource(&Resource::builtin("", "v1", "serviceaccounts")).create(&account).await.unwrap();
 }
 
 fn value(text: &str) -> Value {

@@ -5,6 +5,7 @@
 
 mod bench;
 mod certificates;
+mod controllers;
 mod ctr;
 mod decode;
 mod dns;
@@ -13,6 +14,7 @@ mod host;
 mod image;
 mod kube_apiserver;
 mod kube_scheduler;
+mod kube_controller_manager;
 mod process;
 mod server;
 mod storage;
@@ -48,6 +50,9 @@ enum Command {
     KubeApiserver(kube_apiserver::KubeApiserver),
     /// Run the scheduler alone, with upstream's flags
     KubeScheduler(kube_scheduler::KubeScheduler),
+    /// Run the controllers alone, with upstream's flags
+    #[command(disable_help_flag = true)]
+    KubeControllerManager(kube_controller_manager::KubeControllerManager),
     /// Run a cluster in one process
     Server(server::Server),
     /// Back up, restore and check the embedded store
@@ -63,6 +68,7 @@ fn main() -> ExitCode {
         Command::Image(command) => exit_code(image::run(&command)),
         Command::KubeApiserver(command) => exit_code(kube_apiserver::run(&command)),
         Command::KubeScheduler(command) => exit_code(kube_scheduler::run(&command)),
+        Command::KubeControllerManager(command) => exit_code(kube_controller_manager::run(&command)),
         Command::Server(command) => exit_code(server::run(&command)),
         Command::Store(command) => exit_code(store::run(&command)),
     }

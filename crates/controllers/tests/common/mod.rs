@@ -6,6 +6,7 @@ use coracle_api::Value;
 use coracle_client::{Access, Client, ListOptions, Resource, Tasks};
 use coracle_controllers::{Context, Manager};
 use coracle_testkit::Cluster;
+use coracle_testkit::objects::object;
 
 /// A cluster with controllers; they end when it is dropped.
 pub(crate) struct Controlled {
@@ -25,9 +26,14 @@ impl Controlled {
         });
         let own: BTreeMap<&str, Client> = own.into_iter().collect();
         let context = Context::new(&manager, move |name| own[name].clone(), Tasks::new());
+        let client = cluster.client();
+        // What another controller will see to: pods are refused without it.
+        let account =
+            object("{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: default}}");
+        client.resource(&Resource::builtin("", "v1", "serviceaccounts")).create(&account).await.unwrap();
         let running = context.clone();
         context.tasks.spawn(async move { Manager::default().run(&running).await });
-        Controlled { client: cluster.client(), cluster, context }
+        Controlled { client, cluster, context }
     }
 
     pub(crate) fn of(&self, group: &str, plural: &str) -> Access {

@@ -3,6 +3,7 @@
 
 mod scheduler;
 
+use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -15,16 +16,22 @@ use coracle_apiserver::admission::Wishes;
 use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::storage::Media;
 use coracle_apiserver::{Config, Doors, InProcess, RunError, serve};
+use coracle_client::Tasks;
+use coracle_controllers::manager::UnknownController;
+use coracle_controllers::{Manager, Selected};
 use coracle_store::face::{Face, FaceConfig, FaceError, FaceTls, Listen};
 use ipnet::IpNet;
+use tokio::sync::watch;
 
 use crate::certificates::{self, CertificateError, Certificates, Pair};
+use crate::controllers;
 use crate::host;
 use crate::process::{self, ProcessError};
 use crate::storage::{EmbeddedSettings, EtcdSettings, Storage, StorageError};
 use crate::world::WORLD;
 
 /// Runs a cluster: today its API server, which keeps objects and tells of their changes, and its scheduler.
+/// Runs a cluster: today its API server, which keeps objects and tells of their changes, and its controllers.
 ///
 /// Certificates are made on the first start. DIR/admin.kubeconfig lets kubectl in, DIR/scheduler.kubeconfig a scheduler
 /// that runs apart.
@@ -49,6 +56,9 @@ pub(crate) struct Server {
     /// Leave these out: scheduler
     #[arg(long, value_name = "COMPONENTS", value_delimiter = ',')]
     disable: Vec<Component>,
+    /// Controllers that run: '*' is all that run by default, 'name' adds one, '-name' takes one away
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "*", allow_hyphen_values = true)]
+    controllers: Vec<String>,
     #[command(flatten)]
     etcd: EtcdFlags,
 }
@@ -137,6 +147,8 @@ pub(crate) enum ServerError {
     Bind { address: SocketAddr, error: io::Error },
     #[error("the store cannot be shown as an etcd")]
     Face(#[from] FaceError),
+    #[error("--controllers: {0}")]
+    Controllers(#[from] UnknownController),
     #[error(transparent)]
     Run(#[from] RunError),
 }
@@ -204,6 +216,18 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     let result = process::until_signalled(|stop| {
         let doors = Doors { listener: Some(listener), in_process: door };
         coracle_apiserver::run(&config, doors, opened.store.clone(), WORLD, stop, ready)
+    let (door, tasks) = (InProcess::default(), Tasks::new());
+    // A store of its own has one server: its lock is the election.
+    begin_controllers(&door, &tasks, Selected::parse(&command.controllers)?, storage.is_shared());
+    let result = process::until_signalled(async |stop| {
+        let doors = Doors { listener: Some(listener), in_process: door };
+        let served = coracle_apiserver::run(&config, doors, opened.store.clone(), WORLD, stop.clone(), ready);
+        tokio::select! {
+            biased;
+            result = served => result,
+            // What began last ends first: nobody asks a server that is about to end.
+            never = end(stop, &tasks) => match never {},
+        }
     })
     .await;
     if let Some(scheduler) = scheduler {
@@ -232,6 +256,19 @@ fn tokens(signing_key_file: PathBuf, address: SocketAddr) -> TokenConfig {
             max_seconds: None,
         }),
     }
+}
+
+/// Begins the controllers in this process; what they ask waits until the server has started.
+fn begin_controllers(door: &InProcess, tasks: &Tasks, selected: Selected, elect: bool) {
+    let (door, manager) = (door.clone(), Manager { selected, ..Manager::default() });
+    tasks.spawn(async move { controllers::run(&door, &manager, elect).await });
+}
+
+/// Ends the controllers when the process is told to end, and never returns: the server does.
+async fn end(mut stop: watch::Receiver<bool>, tasks: &Tasks) -> Infallible {
+    drop(stop.wait_for(|stop| *stop).await);
+    tasks.stop().await;
+    std::future::pending().await
 }
 
 /// What it says when it is ready.

@@ -7,6 +7,7 @@
 mod bad_input;
 mod clients;
 mod cluster;
+mod controllers;
 mod dns;
 mod keeping;
 mod fixtures;

@@ -101,10 +101,13 @@ impl Server {
     /// With all components that a cluster has.
     pub(crate) fn start_whole(data_dir: &Path, more: &[&str]) -> Server {
         let port = if more.contains(&"--https-port") { [].as_slice() } else { &["--https-port", "0"] };
+        // Most tests look at what the server itself does: nobody else is to change objects.
+        let alone = !more.iter().any(|argument| argument.starts_with("--controllers"));
         let mut child = Command::new(env!("CARGO_BIN_EXE_coracle"))
             .args(["server", "--no-node", "--data-dir"])
             .arg(data_dir)
             .args(port)
+            .args(alone.then_some("--controllers=-*"))
             .args(more)
             .stdout(Stdio::piped())
             .spawn()

@@ -1,0 +1,165 @@
+//! The flags of the controller manager: upstream's names, sections and defaults, for what works here.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::not_yet::NOT_YET;
+use crate::flags::values::{duration, file, list, number, switch, text};
+use crate::flags::{Flag, Table, Takes};
+
+/// The flags as they were given.
+pub(super) struct Options {
+    pub(super) kubeconfig: Option<PathBuf>,
+    pub(super) master: String,
+    pub(super) controllers: Vec<String>,
+    pub(super) concurrent_replicaset_syncs: i64,
+    pub(super) qps: i64,
+    pub(super) burst: i64,
+    pub(super) leader_elect: bool,
+    pub(super) lease_duration: Duration,
+    pub(super) renew_deadline: Duration,
+    pub(super) retry_period: Duration,
+    pub(super) lease_name: String,
+    pub(super) lease_namespace: String,
+    pub(super) verbosity: i64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            kubeconfig: None,
+            master: String::new(),
+            controllers: Vec::new(),
+            concurrent_replicaset_syncs: 5,
+            qps: 20,
+            burst: 30,
+            leader_elect: true,
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+            lease_name: "kube-controller-manager".to_string(),
+            lease_namespace: "kube-system".to_string(),
+            verbosity: 0,
+        }
+    }
+}
+
+pub(super) const TABLE: Table<Options> = Table {
+    component: "kube-controller-manager",
+    about: "The controllers of Kubernetes: they bring the cluster's objects to the state that was asked for.",
+    sections: &["generic", "leader election", "replicaset-controller", "misc", "logs"],
+    flags: &[GENERIC, ELECTION, CONTROLLERS],
+    not_yet: NOT_YET,
+};
+
+const fn value(
+    section: &'static str,
+    name: &'static str,
+    what: &'static str,
+    default: &'static str,
+    about: &'static str,
+    set: fn(&mut Options, &str) -> Result<(), String>,
+) -> Flag<Options> {
+    Flag { name, section, takes: Takes::Value(what), default, about, set }
+}
+
+const GENERIC: &[Flag<Options>] = &[
+    value(
+        "generic",
+        "controllers",
+        "LIST",
+        "*",
+        "Controllers that run: '*' is all that run by default, 'name' adds one, '-name' takes one away",
+        |options, given| list(&mut options.controllers, given),
+    ),
+    value(
+        "generic",
+        "kube-api-qps",
+        "NUMBER",
+        "20",
+        "Requests a second that the server is asked at most",
+        |options, given| number(&mut options.qps, given),
+    ),
+    value(
+        "generic",
+        "kube-api-burst",
+        "NUMBER",
+        "30",
+        "Requests that may be made at once",
+        |options, given| number(&mut options.burst, given),
+    ),
+    value(
+        "misc",
+        "kubeconfig",
+        "FILE",
+        "",
+        "Where the server is, and who the controllers are to it. Without it the account of the pod is used",
+        |options, given| file(&mut options.kubeconfig, given),
+    ),
+    value("misc", "master", "URL", "", "Where the server is, whatever the file says", |options, given| {
+        text(&mut options.master, given)
+    }),
+    value("logs", "v", "LEVEL", "0", "How much is logged", |options, given| {
+        number(&mut options.verbosity, given)
+    }),
+];
+
+const ELECTION: &[Flag<Options>] = &[
+    Flag {
+        name: "leader-elect",
+        section: "leader election",
+        takes: Takes::Switch,
+        default: "true",
+        about: "Of several controller managers only one works, by means of a Lease",
+        set: |options, given| switch(&mut options.leader_elect, given),
+    },
+    value(
+        "leader election",
+        "leader-elect-lease-duration",
+        "DURATION",
+        "15s",
+        "How long others leave an unchanged Lease alone",
+        |options, given| duration(&mut options.lease_duration, given),
+    ),
+    value(
+        "leader election",
+        "leader-elect-renew-deadline",
+        "DURATION",
+        "10s",
+        "How long the leader tries to renew the Lease before it gives up",
+        |options, given| duration(&mut options.renew_deadline, given),
+    ),
+    value(
+        "leader election",
+        "leader-elect-retry-period",
+        "DURATION",
+        "2s",
+        "The pause between two attempts",
+        |options, given| duration(&mut options.retry_period, given),
+    ),
+    value(
+        "leader election",
+        "leader-elect-resource-name",
+        "NAME",
+        "kube-controller-manager",
+        "The Lease's name",
+        |options, given| text(&mut options.lease_name, given),
+    ),
+    value(
+        "leader election",
+        "leader-elect-resource-namespace",
+        "NAMESPACE",
+        "kube-system",
+        "The Lease's namespace",
+        |options, given| text(&mut options.lease_namespace, given),
+    ),
+];
+
+const CONTROLLERS: &[Flag<Options>] = &[value(
+    "replicaset-controller",
+    "concurrent-replicaset-syncs",
+    "NUMBER",
+    "5",
+    "ReplicaSets that are looked at in parallel",
+    |options, given| number(&mut options.concurrent_replicaset_syncs, given),
+)];

@@ -1,0 +1,122 @@
+//! `coracle kube-controller-manager`: the controllers as a process of their own, over HTTPS, with upstream's flags.
+
+mod flags;
+mod not_yet;
+
+use clap::Args;
+use coracle_client::election::{BadTimes, Election, Lost};
+use coracle_client::{Client, Config, ConfigError, Environment, Recorder, Tasks};
+use coracle_controllers::manager::UnknownController;
+use coracle_controllers::{Context, Manager, Selected};
+
+use crate::controllers;
+use crate::flags::{self as command_line, Asked, Mistakes};
+use crate::host;
+use crate::process::{self, ProcessError};
+use crate::world::WORLD;
+use flags::Options;
+
+/// Runs the controllers alone.
+#[derive(Args)]
+pub(crate) struct KubeControllerManager {
+    /// Upstream's flags; `--help` lists them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAGS")]
+    arguments: Vec<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ManagerError {
+    #[error(transparent)]
+    CommandLine(#[from] Mistakes),
+    #[error("--controllers: {0}")]
+    Controllers(#[from] UnknownController),
+    #[error(transparent)]
+    Election(#[from] BadTimes),
+    #[error("there is no way to the server")]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    #[error(transparent)]
+    Lost(#[from] Lost),
+}
+
+#[expect(clippy::print_stdout, reason = "help and version are what the command was asked for")]
+pub(crate) fn run(command: &KubeControllerManager) -> Result<(), ManagerError> {
+    let mut options = Options::default();
+    match command_line::parse(&flags::TABLE, &command.arguments, &mut options)? {
+        Asked::Help => print!("{}", command_line::help(&flags::TABLE)),
+        Asked::Version => println!("Kubernetes {}", coracle_apiserver::VERSION),
+        Asked::Run => {
+            process::log(options.verbosity);
+            process::block_on(manage(&options))??;
+        }
+    }
+    Ok(())
+}
+
+async fn manage(options: &Options) -> Result<(), ManagerError> {
+    let everything = ["*".to_string()];
+    let named = if options.controllers.is_empty() { &everything } else { options.controllers.as_slice() };
+    let workers = usize::try_from(options.concurrent_replicaset_syncs).unwrap_or(1).max(1);
+    let selected = Selected::parse(named)?;
+    let manager = Manager { selected, concurrent_replicaset_syncs: workers, ..Manager::default() };
+    let election = election(options);
+    election.check()?;
+
+    #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
+    let environment = Environment::read(|name| std::env::var(name).ok());
+    let server = Some(options.master.as_str()).filter(|server| !server.is_empty());
+    let config = Config::load(options.kubeconfig.as_deref(), server, &environment)?;
+    let client = Client::connect(config, WORLD).await?.named(&controllers::user_agent(""));
+    let limit =
+        (f64::from(u32::try_from(options.qps).unwrap_or(0)), u32::try_from(options.burst).unwrap_or(1));
+
+    let tasks = Tasks::new();
+    let own = client.clone().limited(limit.0, limit.1);
+    let context = Context::new(
+        &client,
+        move |account| own.clone().named(&controllers::user_agent(account)),
+        tasks.clone(),
+    );
+    let recorder = Recorder::new(&client, &options.lease_name, &tasks);
+    process::announce("kube-controller-manager is ready\n");
+    let result = process::until_signalled(async |mut stop| {
+        let work = async || manager.run(&context).await;
+        let stopped = async { drop(stop.wait_for(|stop| *stop).await) };
+        tokio::select! {
+            biased;
+            () = stopped => Ok(()),
+            result = lead(options.leader_elect, &election, &client, &recorder, work) => result,
+        }
+    })
+    .await;
+    tasks.stop().await;
+    Ok(result??)
+}
+
+/// Works, alone or as the one of many that was elected.
+async fn lead(
+    elect: bool,
+    election: &Election,
+    client: &Client,
+    recorder: &Recorder,
+    work: impl AsyncFnOnce(),
+) -> Result<(), Lost> {
+    match elect {
+        true => election.lead(client, recorder, async || work().await).await,
+        false => {
+            work().await;
+            Ok(())
+        }
+    }
+}
+
+fn election(options: &Options) -> Election {
+    let identity = format!("{}_{}", host::name(), WORLD.uid());
+    Election {
+        lease_duration: options.lease_duration,
+        renew_deadline: options.renew_deadline,
+        retry_period: options.retry_period,
+        ..Election::new(&options.lease_namespace, &options.lease_name, &identity)
+    }
+}

@@ -1,0 +1,108 @@
+//! The controllers in the server's process, and as a process of their own: both must do the same.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::cluster::Server;
+
+const SET: &str = r#"{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"web"},"spec":{"replicas":3,
+  "selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},
+  "spec":{"containers":[{"name":"c","image":"i"}]}}}}"#;
+
+/// Asks until the answer is the expected one.
+fn becomes(server: &Server, arguments: &[&str], expected: &str) {
+    let begun = Instant::now();
+    loop {
+        let answer = server.kubectl(arguments);
+        if answer == expected {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "{arguments:?}: {answer:?}, not {expected:?}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// What must come about wherever the controllers run.
+fn check(server: &Server, folder: &std::path::Path) {
+    // What another controller will see to: pods are refused without it.
+    server.kubectl(&["create", "serviceaccount", "default"]);
+    let file = folder.join("set.json");
+    std::fs::write(&file, SET).unwrap();
+    server.kubectl(&["create", "-f", &file.display().to_string()]);
+    let counts = ["get", "rs", "web", "-o", "jsonpath={.status.replicas} {.status.observedGeneration}"];
+    becomes(server, &counts, "3 1");
+    let owners = ["get", "pods", "-o", "jsonpath={.items[*].metadata.ownerReferences[*].name}"];
+    becomes(server, &owners, "web web web");
+    server.kubectl(&["scale", "rs", "web", "--replicas=1"]);
+    becomes(server, &counts, "1 2");
+    becomes(server, &owners, "web");
+    let reasons = "jsonpath={range .items[*]}{.reason} {end}";
+    let told = server.kubectl(&["get", "events", "-o", reasons, "--sort-by=.metadata.name"]);
+    assert_eq!(told.matches("SuccessfulCreate").count(), 3, "{told}");
+    let managers = server.kubectl(&[
+        "get",
+        "rs",
+        "web",
+        "--show-managed-fields",
+        "-o",
+        "jsonpath={.metadata.managedFields[*].manager}",
+    ]);
+    assert!(managers.contains("kube-controller-manager"), "{managers}");
+}
+
+#[test]
+fn in_the_servers_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_with(folder.path(), &["--controllers=*"]);
+    check(&server, folder.path());
+}
+
+/// A process that ends with the test.
+struct Manager(Child);
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn as_a_process_of_their_own_over_https() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let manager = Command::new(env!("CARGO_BIN_EXE_coracle"))
+        .args(["kube-controller-manager", "--controllers=replicaset", "--kubeconfig", &server.kubeconfig])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let _manager = Manager(manager);
+    check(&server, folder.path());
+    let holder = [
+        "-n",
+        "kube-system",
+        "get",
+        "lease",
+        "kube-controller-manager",
+        "-o",
+        "jsonpath={.spec.holderIdentity}",
+    ];
+    assert!(server.kubectl(&holder).contains('_'), "the Lease says who leads");
+}
+
+#[test]
+fn an_unknown_controller_or_flag_is_refused() {
+    let refused = |arguments: &[&str], expected: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_coracle")).args(arguments).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && told.contains(expected), "{arguments:?}: {told}");
+    };
+    let manager = "kube-controller-manager";
+    refused(&[manager, "--controllers=nonsense"], "\"nonsense\" is not in the list of known controllers");
+    refused(&[manager, "--nonsense"], "unknown flag: --nonsense");
+    refused(&[manager, "--root-ca-file=x"], "is not supported yet");
+    refused(
+        &[manager, "--leader-elect-renew-deadline=20s"],
+        "leaseDuration must be greater than renewDeadline",
+    );
+}
