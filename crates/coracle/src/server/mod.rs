@@ -219,6 +219,7 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     let (door, tasks) = (InProcess::default(), Tasks::new());
     // A store of its own has one server: its lock is the election.
     begin_controllers(&door, &tasks, Selected::parse(&command.controllers)?, storage.is_shared());
+    let (door, tasks) = begin_controllers(&command.controllers, storage.is_shared())?;
     let result = process::until_signalled(async |stop| {
         let doors = Doors { listener: Some(listener), in_process: door };
         let served = coracle_apiserver::run(&config, doors, opened.store.clone(), WORLD, stop.clone(), ready);
@@ -258,10 +259,14 @@ fn tokens(signing_key_file: PathBuf, address: SocketAddr) -> TokenConfig {
     }
 }
 
-/// Begins the controllers in this process; what they ask waits until the server has started.
-fn begin_controllers(door: &InProcess, tasks: &Tasks, selected: Selected, elect: bool) {
-    let (door, manager) = (door.clone(), Manager { selected, ..Manager::default() });
-    tasks.spawn(async move { controllers::run(&door, &manager, elect).await });
+/// Begins the controllers in this process; what they ask waits until the server has opened the door. Where the store is
+/// shared they are elected: a store of its own has one server, and its lock is the election.
+fn begin_controllers(named: &[String], elect: bool) -> Result<(InProcess, Tasks), UnknownController> {
+    let (door, tasks) = (InProcess::default(), Tasks::new());
+    let manager = Manager { selected: Selected::parse(named)?, ..Manager::default() };
+    let through = door.clone();
+    tasks.spawn(async move { controllers::run(&through, &manager, elect).await });
+    Ok((door, tasks))
 }
 
 /// Ends the controllers when the process is told to end, and never returns: the server does.
