@@ -3,12 +3,6 @@
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
-/// The host's name.
-pub(crate) fn name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    name.trim().to_string()
-}
-
 /// An address at which others reach what listens on `bind`: that itself, or, where it is every address or one that only
 /// this host can reach, that of the interface which leads out of the host.
 pub(crate) fn reachable_address(bind: IpAddr) -> IpAddr {

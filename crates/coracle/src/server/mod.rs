@@ -1,5 +1,5 @@
-//! `coracle server`: a cluster in one process. Today that is its API server, on the embedded store or an etcd, and its
-//! scheduler.
+//! `coracle server`: a cluster in one process. Today that is its API server, on the embedded store or an etcd, its
+//! controllers and its scheduler.
 
 mod scheduler;
 
@@ -30,8 +30,7 @@ use crate::process::{self, ProcessError};
 use crate::storage::{EmbeddedSettings, EtcdSettings, Storage, StorageError};
 use crate::world::WORLD;
 
-/// Runs a cluster: today its API server, which keeps objects and tells of their changes, and its scheduler.
-/// Runs a cluster: today its API server, which keeps objects and tells of their changes, and its controllers.
+/// Runs a cluster: today its API server, which keeps objects and tells of their changes, its controllers and scheduler.
 ///
 /// Certificates are made on the first start. DIR/admin.kubeconfig lets kubectl in, DIR/scheduler.kubeconfig a scheduler
 /// that runs apart.
@@ -211,15 +210,8 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
         },
     };
     let ready = || process::announce(&readiness(address, &kubeconfig, face.as_ref()));
-    let door = InProcess::default();
-    let scheduler = (!command.disable.contains(&Component::Scheduler)).then(|| scheduler::begin(&door));
-    let result = process::until_signalled(|stop| {
-        let doors = Doors { listener: Some(listener), in_process: door };
-        coracle_apiserver::run(&config, doors, opened.store.clone(), WORLD, stop, ready)
-    let (door, tasks) = (InProcess::default(), Tasks::new());
-    // A store of its own has one server: its lock is the election.
-    begin_controllers(&door, &tasks, Selected::parse(&command.controllers)?, storage.is_shared());
     let (door, tasks) = begin_controllers(&command.controllers, storage.is_shared())?;
+    let scheduler = (!command.disable.contains(&Component::Scheduler)).then(|| scheduler::begin(&door));
     let result = process::until_signalled(async |stop| {
         let doors = Doors { listener: Some(listener), in_process: door };
         let served = coracle_apiserver::run(&config, doors, opened.store.clone(), WORLD, stop.clone(), ready);
