@@ -7,6 +7,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
@@ -163,8 +164,9 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     let storage = command.etcd.storage(folder);
     let opened = storage.open()?;
     let asked = SocketAddr::new(command.bind_address, command.https_port);
-    let listener = serve::bind(asked).await.map_err(|error| ServerError::Bind { address: asked, error })?;
-    let address = listener.local_addr().map_err(|error| ServerError::Bind { address: asked, error })?;
+    let unbound = |error| ServerError::Bind { address: asked, error };
+    let listener = serve::bind(asked).await.map_err(unbound)?;
+    let address = listener.local_addr().map_err(unbound)?;
 
     let pki = Certificates::new(folder);
     let authority = pki.authority()?;
@@ -173,18 +175,13 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     let mut addresses = vec![address.ip(), IpAddr::V4(Ipv4Addr::LOCALHOST), reachable];
     addresses.extend(services.hosts().next());
     let server = pki.server(&authority, &addresses)?;
-    let administrator = pki.administrator(&authority)?;
-    let kubeconfig = folder.join("admin.kubeconfig");
-    certificates::write_private(&kubeconfig, &kubeconfig_text(address, &authority, "admin", &administrator))?;
-    let apart = kubeconfig_text(address, &authority, "scheduler", &pki.scheduler(&authority)?);
-    certificates::write_private(&folder.join("scheduler.kubeconfig"), &apart)?;
+    let kubeconfig = write_kubeconfigs(folder, address, &pki, &authority)?;
 
-    let face = match (&command.etcd_listen, &opened.embedded) {
-        (Some(listen), Some(store)) => {
-            Some(Face::show(store.clone(), face_config(listen, &server, &authority))?)
-        }
-        _ => None,
+    let shown = command.etcd_listen.as_ref().zip(opened.embedded.as_ref());
+    let show = |(listen, store): (&Listen, &_)| {
+        Face::show(Arc::clone(store), face_config(listen, &server, &authority))
     };
+    let face = shown.map(show).transpose()?;
     let config = Config {
         certificate: pki.files("apiserver"),
         tls13_only: false,
@@ -231,6 +228,21 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     }
     opened.close().await;
     Ok(result??)
+}
+
+/// The files that let clients in; the answer is the administrator's.
+fn write_kubeconfigs(
+    folder: &Path,
+    address: SocketAddr,
+    pki: &Certificates,
+    authority: &Pair,
+) -> Result<PathBuf, CertificateError> {
+    let write = |name: &str, user: &Pair| {
+        let file = folder.join(format!("{name}.kubeconfig"));
+        certificates::write_private(&file, &kubeconfig_text(address, authority, name, user)).map(|()| file)
+    };
+    write("scheduler", &pki.scheduler(authority)?)?;
+    write("admin", &pki.administrator(authority)?)
 }
 
 /// Service accounts get their tokens from this server; `address` is where others find it.
