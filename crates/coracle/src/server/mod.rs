@@ -172,8 +172,8 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     let authority = pki.authority()?;
     let reachable = host::reachable_address(address.ip());
     let services: IpNet = SERVICES.parse().expect("it is a range");
-    let mut addresses = vec![address.ip(), IpAddr::V4(Ipv4Addr::LOCALHOST), reachable];
-    addresses.extend(services.hosts().next());
+    let own = [address.ip(), IpAddr::V4(Ipv4Addr::LOCALHOST), reachable];
+    let addresses: Vec<IpAddr> = own.into_iter().chain(services.hosts().next()).collect();
     let server = pki.server(&authority, &addresses)?;
     let kubeconfig = write_kubeconfigs(folder, address, &pki, &authority)?;
 
@@ -199,12 +199,7 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
         request_timeout: Duration::from_secs(60),
         min_request_timeout: Duration::from_secs(1800),
         shutdown_delay: Duration::ZERO,
-        advertised: Advertised {
-            address: reachable,
-            port: address.port(),
-            service_cidrs: vec![services],
-            node_port: 0,
-        },
+        advertised: advertised(SocketAddr::new(reachable, address.port()), services),
     };
     let ready = || process::announce(&readiness(address, &kubeconfig, face.as_ref()));
     let (door, tasks) = begin_controllers(&command.controllers, storage.is_shared())?;
@@ -243,6 +238,11 @@ fn write_kubeconfigs(
     };
     write("scheduler", &pki.scheduler(authority)?)?;
     write("admin", &pki.administrator(authority)?)
+}
+
+/// Where pods and clients find this server.
+fn advertised(at: SocketAddr, services: IpNet) -> Advertised {
+    Advertised { address: at.ip(), port: at.port(), service_cidrs: vec![services], node_port: 0 }
 }
 
 /// Service accounts get their tokens from this server; `address` is where others find it.
