@@ -26,10 +26,12 @@ impl Node {
             return Err(Error::WrongState(format!("container {id:?} is not in the state created")));
         }
         let supervisor = container.sandbox.supervisor().ok_or(Error::SupervisorGone)?;
+        // Taken before: a short one has ended before we hear that it began.
+        let started_at = clock::now();
         match supervisor.call(Request::Start { container: id.to_owned() }, &[]).await {
             Ok(_) => {
                 container.advance(State::Running);
-                self.write_down(&container, |record| record.started_at = clock::now()).await?;
+                self.write_down(&container, |record| record.started_at = started_at).await?;
                 self.tell(id, &container.sandbox.id, ContainerEventType::ContainerStartedEvent);
             }
             Err(error) => {
