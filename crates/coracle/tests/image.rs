@@ -11,12 +11,9 @@ fn an_image_is_imported_listed_shown_and_removed() {
     let archive = saved_image(folder.path());
     let data = folder.path().join("data");
     let coracle = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_coracle"))
-            .arg("image")
-            .args(arguments)
-            .arg("--data-dir")
-            .arg(&data);
-        let output = output.output().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_coracle"));
+        command.arg("image").args(arguments).arg("--data-dir").arg(&data);
+        let output = command.output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.success(), text(&output.stdout), text(&output.stderr))
     };

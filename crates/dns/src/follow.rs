@@ -48,8 +48,8 @@ pub(crate) async fn follow(handler: &Handler, informers: &Informers, file: Optio
         tokio::select! {
             biased;
             change = namespaces.next() => follower.namespace(change),
-            change = services.next() => follower.service(change),
-            change = slices.next() => follower.slice(change),
+            change = services.next() => follower.service(&change),
+            change = slices.next() => follower.slice(&change),
             () = until(write_at) => follower.write().await,
         }
     }
@@ -80,16 +80,16 @@ impl Follower<'_> {
         }
     }
 
-    fn service(&mut self, change: Change<Told<Service>>) {
-        match state_of(&change) {
+    fn service(&mut self, change: &Change<Told<Service>>) {
+        match state_of(change) {
             Some((_, Some(service))) => self.change(|zone| zone.set_service(service.clone())),
             Some((object, None)) => self.change(|zone| zone.remove_service(&key(object))),
             None => self.one_is_whole(),
         }
     }
 
-    fn slice(&mut self, change: Change<Told<Slice>>) {
-        match state_of(&change) {
+    fn slice(&mut self, change: &Change<Told<Slice>>) {
+        match state_of(change) {
             Some((_, Some(slice))) => self.change(|zone| zone.set_slice(slice.clone())),
             Some((object, None)) => self.change(|zone| zone.remove_slice(&key(object))),
             None => self.one_is_whole(),

@@ -111,7 +111,7 @@ mod tests {
             let pod =
                 json::parse(format!(r#"{{"spec":{spec},"status":{{"qosClass":"Burstable"}}}}"#).as_bytes())
                     .unwrap();
-            let values: Vec<Value> = values.iter().map(|value| Value::string(value)).collect();
+            let values: Vec<Value> = values.iter().map(Value::string).collect();
             assert_eq!(super::pod(&pod, scope, operator, &values), expected, "{spec} {scope}");
         };
         check("{}", "Terminating", "Exists", &[], false);
