@@ -33,7 +33,7 @@ fn an_image_is_imported_listed_shown_and_removed() {
     assert_eq!(shown["info"]["config"]["config"]["Cmd"][0], "/opt/f");
     let (success, _, complaint) = coracle(&["inspect", "nothing"]);
     assert_eq!((success, complaint.as_str()), (false, "coracle: no such image: nothing\n"));
-    let (success, _, complaint) = coracle(&["pull", "UPPER/x"]);
+    let (success, _, complaint) = coracle(&["pull", "team/APP"]);
     assert!(!success && complaint.contains("invalid reference format"), "{complaint}");
     assert_eq!(good(&["rm", "team/app:v1"]), id);
     assert!(!coracle(&["rm", "team/app:v1"]).0);
