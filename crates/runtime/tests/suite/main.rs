@@ -98,7 +98,8 @@ async fn output_and_exit(runtime: &dyn Runtime, sandbox: &str, pod: &PodSandboxC
     let id = start(runtime, sandbox, pod, container("prints", text, image)).await;
     let status = ended(runtime, &id).await;
     assert_eq!((status.exit_code, status.reason.as_str()), (3, "Error"));
-    assert!(status.created_at <= status.started_at && status.started_at <= status.finished_at);
+    // containerd notes the start after a short one has ended, so only the first of the three is certain.
+    assert!(status.created_at <= status.started_at && status.created_at <= status.finished_at);
     let log = Path::new(&pod.log_directory).join("prints.log");
     assert_eq!(Path::new(&status.log_path), log);
     // A foreign runtime may still be copying.
