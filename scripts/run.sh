@@ -11,7 +11,7 @@ data="${DATA_DIR:-$PWD/data}"
 cat <<EOF
 
 Coracle is built: $coracle
-Starting its API server, without nodes: objects are kept and watched, pods do not run yet. End it with Ctrl-C.
+Starting a cluster without nodes: API server, controllers and scheduler. Pods do not run yet. End it with Ctrl-C.
 
 EOF
 exec "$coracle" server --no-node --data-dir "$data" --https-port "${HTTPS_PORT:-6443}"

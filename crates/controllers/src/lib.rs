@@ -9,6 +9,7 @@ pub mod deployment;
 pub mod frame;
 pub mod manager;
 pub mod replicaset;
+pub mod serviceaccount;
 pub mod views;
 
 pub use frame::{Context, Controller, Feeds, Observation, Requeue, Shell};

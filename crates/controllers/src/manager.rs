@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use tracing::info;
 
 use crate::frame::Context;
-use crate::{deployment, replicaset};
+use crate::{deployment, replicaset, serviceaccount};
 
 /// A controller that there is.
 struct Known {
@@ -18,6 +18,7 @@ struct Known {
 const KNOWN: &[Known] = &[
     Known { name: "deployment-controller", alias: "deployment" },
     Known { name: "replicaset-controller", alias: "replicaset" },
+    Known { name: "serviceaccount-controller", alias: "serviceaccount" },
 ];
 
 /// The controllers that are to run.
@@ -98,6 +99,10 @@ impl Manager {
         if self.selected.has("replicaset-controller") {
             let (context, workers) = (context.clone(), self.concurrent_replicaset_syncs);
             running.spawn(async move { replicaset::run(&context, workers).await });
+        }
+        if self.selected.has("serviceaccount-controller") {
+            let context = context.clone();
+            running.spawn(async move { serviceaccount::run(&context).await });
         }
         info!(controllers = running.len(), "controllers begin");
         while running.join_next().await.is_some() {}

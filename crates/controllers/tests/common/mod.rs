@@ -20,10 +20,11 @@ impl Controlled {
         let cluster = Cluster::start().await;
         let manager = cluster.client_as("system:kube-controller-manager", &[]);
         let accounts = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
-        let own = ["deployment-controller", "replicaset-controller"].map(|name| {
-            let user = format!("system:serviceaccount:kube-system:{name}");
-            (name, cluster.client_as(&user, &accounts))
-        });
+        let own =
+            ["deployment-controller", "replicaset-controller", "service-account-controller"].map(|name| {
+                let user = format!("system:serviceaccount:kube-system:{name}");
+                (name, cluster.client_as(&user, &accounts))
+            });
         let own: BTreeMap<&str, Client> = own.into_iter().collect();
         let context = Context::new(&manager, move |name| own[name].clone(), Tasks::new());
         let client = cluster.client();

@@ -24,8 +24,7 @@ fn becomes(server: &Server, arguments: &[&str], expected: &str) {
 
 /// What must come about wherever the controllers run.
 fn check(server: &Server, folder: &std::path::Path) {
-    // What another controller will see to: pods are refused without it.
-    server.kubectl(&["create", "serviceaccount", "default"]);
+    becomes(server, &["get", "serviceaccounts", "-A", "-o", "name"], &"serviceaccount/default\n".repeat(4));
     let file = folder.join("set.json");
     std::fs::write(&file, SET).unwrap();
     server.kubectl(&["create", "-f", &file.display().to_string()]);
@@ -57,6 +56,18 @@ fn in_the_servers_process() {
     check(&server, folder.path());
 }
 
+/// As the README says it, on a cluster that nobody has prepared.
+#[test]
+fn a_deployment_becomes_pods_that_are_scheduled() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start_whole(folder.path(), &["--controllers=*"]);
+    server.kubectl(&["create", "deployment", "web", "--image=i", "--replicas=2"]);
+    becomes(&server, &["get", "deployment", "web", "-o", "jsonpath={.status.replicas}"], "2");
+    // There is no node: each pod says so.
+    let reasons = "jsonpath={.items[*].status.conditions[?(@.type==\"PodScheduled\")].reason}";
+    becomes(&server, &["get", "pods", "-o", reasons], "Unschedulable Unschedulable");
+}
+
 /// A process that ends with the test.
 struct Manager(Child);
 
@@ -72,7 +83,12 @@ fn as_a_process_of_their_own_over_https() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
     let manager = Command::new(env!("CARGO_BIN_EXE_coracle"))
-        .args(["kube-controller-manager", "--controllers=replicaset", "--kubeconfig", &server.kubeconfig])
+        .args([
+            "kube-controller-manager",
+            "--controllers=replicaset,serviceaccount",
+            "--kubeconfig",
+            &server.kubeconfig,
+        ])
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
