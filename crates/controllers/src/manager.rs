@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use futures_util::future::BoxFuture;
 use tokio::task::JoinSet;
 use tracing::info;
 
@@ -13,12 +14,31 @@ struct Known {
     name: &'static str,
     /// What it was called before names ended in `-controller`.
     alias: &'static str,
+    /// Begins it. The future never ends.
+    begin: fn(Context, Manager) -> BoxFuture<'static, ()>,
 }
 
+/// All of them, in the order of their names.
 const KNOWN: &[Known] = &[
-    Known { name: "deployment-controller", alias: "deployment" },
-    Known { name: "replicaset-controller", alias: "replicaset" },
-    Known { name: "serviceaccount-controller", alias: "serviceaccount" },
+    Known {
+        name: "deployment-controller",
+        alias: "deployment",
+        begin: |context, with| {
+            Box::pin(async move { deployment::run(&context, with.concurrent_deployment_syncs).await })
+        },
+    },
+    Known {
+        name: "replicaset-controller",
+        alias: "replicaset",
+        begin: |context, with| {
+            Box::pin(async move { replicaset::run(&context, with.concurrent_replicaset_syncs).await })
+        },
+    },
+    Known {
+        name: "serviceaccount-controller",
+        alias: "serviceaccount",
+        begin: |context, _| Box::pin(async move { serviceaccount::run(&context).await }),
+    },
 ];
 
 /// The controllers that are to run.
@@ -92,17 +112,8 @@ impl Manager {
     /// Runs them. Never returns.
     pub async fn run(&self, context: &Context) {
         let mut running = JoinSet::new();
-        if self.selected.has("deployment-controller") {
-            let (context, workers) = (context.clone(), self.concurrent_deployment_syncs);
-            running.spawn(async move { deployment::run(&context, workers).await });
-        }
-        if self.selected.has("replicaset-controller") {
-            let (context, workers) = (context.clone(), self.concurrent_replicaset_syncs);
-            running.spawn(async move { replicaset::run(&context, workers).await });
-        }
-        if self.selected.has("serviceaccount-controller") {
-            let context = context.clone();
-            running.spawn(async move { serviceaccount::run(&context).await });
+        for known in KNOWN.iter().filter(|known| self.selected.has(known.name)) {
+            running.spawn((known.begin)(context.clone(), self.clone()));
         }
         info!(controllers = running.len(), "controllers begin");
         while running.join_next().await.is_some() {}
