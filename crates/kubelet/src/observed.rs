@@ -1,0 +1,144 @@
+//! What the runtime says of one pod, in the kubelet's words.
+
+use coracle_api::time::{Duration, Timestamp};
+use coracle_cri::v1::{ContainerState, ContainerStatus, PodSandboxState, PodSandboxStatus};
+
+/// The sandboxes and containers of a pod, the newest of each first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observed {
+    pub sandboxes: Vec<Sandbox>,
+    pub containers: Vec<Seen>,
+}
+
+/// One sandbox of a pod.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sandbox {
+    pub id: String,
+    pub attempt: u32,
+    pub ready: bool,
+    pub created: Timestamp,
+    pub addresses: Vec<String>,
+    /// Whether its network is the host's.
+    pub host_network: bool,
+}
+
+/// One instance of a container.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    pub id: String,
+    pub name: String,
+    pub attempt: u32,
+    pub state: State,
+    pub created: Timestamp,
+    pub image: String,
+    pub image_id: String,
+    pub image_ref: String,
+    pub log_path: String,
+    pub labels: std::collections::BTreeMap<String, String>,
+    pub annotations: std::collections::BTreeMap<String, String>,
+}
+
+/// What a container does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum State {
+    Created,
+    Running { since: Timestamp },
+    Exited { started: Timestamp, finished: Timestamp, code: i32, reason: String, message: String },
+    Unknown,
+}
+
+impl State {
+    pub fn is_running(&self) -> bool {
+        matches!(self, State::Running { .. })
+    }
+
+    /// Made, and not ended: it holds the pod's resources.
+    pub fn is_alive(&self) -> bool {
+        !matches!(self, State::Exited { .. })
+    }
+}
+
+impl Observed {
+    /// The newest instance of a container.
+    pub fn newest(&self, name: &str) -> Option<&Seen> {
+        self.containers.iter().find(|seen| seen.name == name)
+    }
+
+    /// The instance before the newest.
+    pub fn previous(&self, name: &str) -> Option<&Seen> {
+        self.containers.iter().filter(|seen| seen.name == name).nth(1)
+    }
+
+    pub fn running(&self) -> impl Iterator<Item = &Seen> {
+        self.containers.iter().filter(|seen| seen.state.is_running())
+    }
+
+    /// The sandbox that the pod's containers run in, if it is there and well.
+    pub fn ready_sandbox(&self) -> Option<&Sandbox> {
+        self.sandboxes.first().filter(|sandbox| sandbox.ready)
+    }
+
+    pub fn of(sandboxes: &[PodSandboxStatus], containers: &[ContainerStatus]) -> Observed {
+        let mut sandboxes: Vec<Sandbox> = sandboxes.iter().map(Sandbox::of).collect();
+        let mut containers: Vec<Seen> = containers.iter().map(Seen::of).collect();
+        sandboxes.sort_by_key(|sandbox| std::cmp::Reverse((sandbox.attempt, sandbox.created)));
+        containers.sort_by_key(|seen| std::cmp::Reverse((seen.created, seen.attempt)));
+        Observed { sandboxes, containers }
+    }
+}
+
+impl Sandbox {
+    fn of(status: &PodSandboxStatus) -> Sandbox {
+        use coracle_cri::v1::NamespaceMode;
+
+        let network = status.network.clone().unwrap_or_default();
+        let first = Some(network.ip).filter(|ip| !ip.is_empty());
+        let options = status.linux.as_ref().and_then(|linux| linux.namespaces.as_ref()?.options.as_ref());
+        Sandbox {
+            id: status.id.clone(),
+            attempt: status.metadata.as_ref().map_or(0, |metadata| metadata.attempt),
+            ready: status.state() == PodSandboxState::SandboxReady,
+            created: moment(status.created_at),
+            addresses: first.into_iter().chain(network.additional_ips.into_iter().map(|ip| ip.ip)).collect(),
+            host_network: options.is_some_and(|options| options.network() == NamespaceMode::Node),
+        }
+    }
+}
+
+impl Seen {
+    pub fn of(status: &ContainerStatus) -> Seen {
+        let metadata = status.metadata.clone().unwrap_or_default();
+        let state = match status.state() {
+            ContainerState::ContainerCreated => State::Created,
+            ContainerState::ContainerRunning => State::Running { since: moment(status.started_at) },
+            ContainerState::ContainerExited => State::Exited {
+                started: moment(status.started_at),
+                finished: moment(status.finished_at),
+                code: status.exit_code,
+                reason: status.reason.clone(),
+                message: status.message.clone(),
+            },
+            ContainerState::ContainerUnknown => State::Unknown,
+        };
+        let image = status.image.clone().unwrap_or_default();
+        let asked = Some(image.user_specified_image).filter(|asked| !asked.is_empty());
+        Seen {
+            id: status.id.clone(),
+            name: metadata.name,
+            attempt: metadata.attempt,
+            state,
+            created: moment(status.created_at),
+            image: asked.unwrap_or(image.image),
+            image_id: status.image_id.clone(),
+            image_ref: status.image_ref.clone(),
+            log_path: status.log_path.clone(),
+            labels: status.labels.clone().into_iter().collect(),
+            annotations: status.annotations.clone().into_iter().collect(),
+        }
+    }
+}
+
+/// Nanoseconds since 1970, as CRI counts; 0 is never.
+fn moment(nanos: i64) -> Timestamp {
+    if nanos == 0 { Timestamp::ZERO } else { Timestamp::from_unix(0, 0) + Duration::from_nanos(nanos) }
+}

@@ -1,0 +1,82 @@
+//! The pods of this node: what each is to be, and what it is.
+//!
+//! Whoever serves requests about pods (logs, exec, `/pods`) looks here; nothing in here asks anybody.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use coracle_api::Text;
+use k8s_openapi::api::core::v1::{Pod, PodStatus};
+
+use crate::observed::Observed;
+use crate::pod::PodView;
+
+/// All pods that this node knows of. Clones are the same.
+#[derive(Clone, Default)]
+pub struct Roster {
+    pods: Arc<Mutex<BTreeMap<Text, Entry>>>,
+}
+
+/// One pod.
+#[derive(Clone)]
+pub struct Entry {
+    /// What it is to be: as the API server or a manifest has it.
+    pub pod: Arc<Pod>,
+    /// What the runtime last said of it.
+    pub observed: Arc<Observed>,
+    /// What was last made of both; none: nobody has looked at it yet.
+    pub status: Option<Arc<PodStatus>>,
+}
+
+impl Roster {
+    /// Notes what a pod is to be.
+    pub fn want(&self, pod: Arc<Pod>) {
+        let mut pods = self.lock();
+        match pods.get_mut(pod.uid()) {
+            Some(entry) => entry.pod = pod,
+            None => {
+                let uid = Text::new(pod.uid());
+                pods.insert(uid, Entry { pod, observed: Arc::default(), status: None });
+            }
+        }
+    }
+
+    /// Notes what the runtime says of a pod that is known.
+    pub fn observe(&self, uid: &str, observed: Arc<Observed>) {
+        if let Some(entry) = self.lock().get_mut(uid) {
+            entry.observed = observed;
+        }
+    }
+
+    /// Notes what the status of a pod is now.
+    pub fn report(&self, uid: &str, status: Arc<PodStatus>) {
+        if let Some(entry) = self.lock().get_mut(uid) {
+            entry.status = Some(status);
+        }
+    }
+
+    pub fn forget(&self, uid: &str) {
+        self.lock().remove(uid);
+    }
+
+    pub fn get(&self, uid: &str) -> Option<Entry> {
+        self.lock().get(uid).cloned()
+    }
+
+    /// The pod of this name; of two, the one that is not being deleted.
+    pub fn find(&self, namespace: &str, name: &str) -> Option<Entry> {
+        let pods = self.lock();
+        let named = pods
+            .values()
+            .filter(|entry| entry.pod.namespace() == namespace && PodView::name(entry.pod.as_ref()) == name);
+        named.min_by_key(|entry| entry.pod.is_being_deleted()).cloned()
+    }
+
+    pub fn list(&self) -> Vec<Entry> {
+        self.lock().values().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Text, Entry>> {
+        self.pods.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
