@@ -2,11 +2,12 @@
 //!
 //! The workers of pods call these; each is handed in where a kubelet is assembled.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use coracle_api::Text;
+use coracle_api::time::Timestamp;
 use coracle_cri::v1::Mount;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use tokio::sync::mpsc;
@@ -16,45 +17,56 @@ use crate::observed::Observed;
 /// The volumes of pods.
 #[async_trait]
 pub trait Volumes: Send + Sync {
-    /// Makes all volumes of a pod, or brings what is in them up to date. Called again on every sync.
+    /// Makes all volumes of a pod that its containers mount, or brings what is in them up to date. Called again on every
+    /// sync, and when [`MountedVolumes::renew_at`] has come.
     async fn mount(&self, pod: &Pod) -> Result<MountedVolumes, VolumeError>;
+
+    /// What the runtime is to mount into a container that is about to be made, in the order of its `volumeMounts`. Paths
+    /// below volumes (`subPath`, `subPathExpr`) are prepared here, with the container's environment. The pod's volumes
+    /// are mounted.
+    async fn bind(
+        &self,
+        pod: &Pod,
+        container: &Container,
+        environment: &[(String, String)],
+    ) -> Result<Vec<Mount>, BindError>;
 
     /// Takes all volumes of a pod away, by what is on the disk: the pod itself may be gone. Idempotent.
     async fn unmount(&self, uid: &str) -> Result<(), VolumeError>;
+
+    /// Takes away the volumes and the folders of all pods on the disk that are not `known`.
+    async fn clean_up(&self, known: &BTreeSet<Text>) -> Result<(), VolumeError>;
 }
 
-/// What containers find mounted, by the name of the container.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// The volumes of a pod are there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MountedVolumes {
-    mounts: BTreeMap<String, Vec<Mount>>,
+    /// When something in them ceases to be valid (a token): they are to be mounted again before.
+    pub renew_at: Option<Timestamp>,
 }
 
-impl MountedVolumes {
-    pub fn add(&mut self, container: &str, mount: Mount) {
-        self.mounts.entry(container.to_owned()).or_default().push(mount);
-    }
-
-    /// What the runtime is to mount into a container, in the order of its `volumeMounts`.
-    pub fn of(&self, container: &str) -> &[Mount] {
-        self.mounts.get(container).map_or(&[], Vec::as_slice)
-    }
+/// Why volumes are not there, or not gone: of each that fails, the text of an event `FailedMount`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", failures.join("; "))]
+pub struct VolumeError {
+    pub failures: Vec<String>,
 }
 
-/// Why volumes are not there: the text of the event `FailedMount`.
+/// Why a container cannot have its mounts: it waits with `CreateContainerConfigError` and this text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct VolumeError(pub String);
+pub struct BindError(pub String);
 
 /// The environment of containers.
 #[async_trait]
 pub trait Environments: Send + Sync {
-    /// Variables of a container, in order, expanded. `pod_ips` are those of the pod's sandbox.
+    /// Variables of a container, in order, expanded. `pod_ips` are those of the pod's sandbox, or of the host where the
+    /// pod has its network.
     async fn environment(
         &self,
         pod: &Pod,
         container: &Container,
         pod_ips: &[String],
-        host_ip: &str,
     ) -> Result<Vec<(String, String)>, EnvError>;
 }
 
@@ -128,7 +140,8 @@ pub trait Hooks: Send + Sync {
     ) -> Result<(), HookError>;
 }
 
-/// Why a hook did not succeed: the text of `FailedPostStartHook` and `FailedPreStopHook`.
+/// Why a hook did not succeed: the message of a container that waits with `PostStartHookError`. Events do not say it, as
+/// it may hold what a server answered: `PostStartHook failed`, `PreStopHook failed`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct HookError(pub String);
