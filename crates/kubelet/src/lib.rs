@@ -9,9 +9,14 @@
 //! where things lie on the disk is [`layout`]'s business. What a pod needs besides containers is done behind the traits
 //! of [`parts`]: its volumes, its environment, its probes, its hooks.
 
+pub mod actions;
+pub mod backoff;
 pub mod host;
 pub mod layout;
 pub mod observed;
 pub mod parts;
 pub mod pod;
+pub mod qos;
 pub mod roster;
+pub mod spec;
+pub mod status;

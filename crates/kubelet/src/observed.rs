@@ -1,5 +1,7 @@
 //! What the runtime says of one pod, in the kubelet's words.
 
+use std::collections::BTreeMap;
+
 use coracle_api::time::{Duration, Timestamp};
 use coracle_cri::v1::{ContainerState, ContainerStatus, PodSandboxState, PodSandboxStatus};
 
@@ -34,8 +36,18 @@ pub struct Seen {
     pub image_id: String,
     pub image_ref: String,
     pub log_path: String,
-    pub labels: std::collections::BTreeMap<String, String>,
-    pub annotations: std::collections::BTreeMap<String, String>,
+    pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
+    /// Whose it runs as, where the runtime says.
+    pub user: Option<User>,
+}
+
+/// The user that a container's first process has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    pub uid: i64,
+    pub gid: i64,
+    pub groups: Vec<i64>,
 }
 
 /// What a container does.
@@ -134,6 +146,11 @@ impl Seen {
             log_path: status.log_path.clone(),
             labels: status.labels.clone().into_iter().collect(),
             annotations: status.annotations.clone().into_iter().collect(),
+            user: status.user.as_ref().and_then(|user| user.linux.as_ref()).map(|user| User {
+                uid: user.uid,
+                gid: user.gid,
+                groups: user.supplemental_groups.clone(),
+            }),
         }
     }
 }

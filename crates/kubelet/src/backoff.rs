@@ -1,0 +1,133 @@
+//! How long a container that keeps failing waits before it is tried again: 10 s, 20 s, … 5 min.
+//!
+//! One table for restarts and one for pulls; keys say what failed. What is tried for the first time does not wait. An
+//! entry that nobody has touched for twice the longest wait is as good as none.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use coracle_api::time::{Duration, Timestamp};
+
+const FIRST: Duration = Duration::from_secs(10);
+const LONGEST: Duration = Duration::from_secs(300);
+
+/// Who waits, and for how long.
+#[derive(Default)]
+pub struct BackOff {
+    waiting: Mutex<BTreeMap<String, Entry>>,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    wait: Duration,
+    touched: Timestamp,
+}
+
+/// A wait that is not over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// How long the whole wait is.
+    pub wait: Duration,
+    pub until: Timestamp,
+}
+
+impl BackOff {
+    /// Whether what failed at `since` has to wait now, and until when.
+    pub fn waiting(&self, key: &str, since: Timestamp, now: Timestamp) -> Option<Waiting> {
+        let entry = *self.lock().get(key)?;
+        let until = since + entry.wait;
+        (!entry.is_stale(since) && now < until).then_some(Waiting { wait: entry.wait, until })
+    }
+
+    /// Whether what failed when it was last [noted](BackOff::note) has to wait now, and until when.
+    pub fn waiting_since_noted(&self, key: &str, now: Timestamp) -> Option<Waiting> {
+        let entry = *self.lock().get(key)?;
+        let until = entry.touched + entry.wait;
+        (!entry.is_stale(now) && now < until).then_some(Waiting { wait: entry.wait, until })
+    }
+
+    /// Notes that what failed at `since` is tried once more: the next wait is twice as long.
+    pub fn note(&self, key: &str, since: Timestamp, now: Timestamp) {
+        let mut waiting = self.lock();
+        let wait = match waiting.get(key) {
+            Some(entry) if !entry.is_stale(since) => {
+                Duration::from_nanos(entry.wait.as_nanos().saturating_mul(2)).min(LONGEST)
+            }
+            _ => FIRST,
+        };
+        waiting.insert(key.to_owned(), Entry { wait, touched: now });
+    }
+
+    /// Forgets everything about keys that begin like this: a pod that is gone.
+    pub fn forget(&self, prefix: &str) {
+        self.lock().retain(|key, _| !key.starts_with(prefix));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entry {
+    fn is_stale(self, at: Timestamp) -> bool {
+        at.since(self.touched).as_nanos() > 2 * LONGEST.as_nanos()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_unix(1_000_000 + seconds, 0)
+    }
+
+    #[test]
+    fn the_first_restart_is_at_once_and_the_next_ones_wait_longer_and_longer() {
+        let table = BackOff::default();
+        let mut failed = 0;
+        let mut waits = Vec::new();
+        for _ in 0..8 {
+            let until =
+                table.waiting("c", at(failed), at(failed)).map_or(at(failed), |waiting| waiting.until);
+            waits.push(until.since(at(failed)).as_secs());
+            table.note("c", at(failed), until);
+            // It fails a second after it began.
+            failed = until.since(at(0)).as_secs() + 1;
+        }
+        assert_eq!(waits, [0, 10, 20, 40, 80, 160, 300, 300]);
+    }
+
+    #[test]
+    fn what_ran_long_enough_begins_anew() {
+        let table = BackOff::default();
+        table.note("c", at(0), at(0));
+        table.note("c", at(1), at(10));
+        // 601 seconds after the entry was touched.
+        assert_eq!(table.waiting("c", at(611), at(611)), None);
+        table.note("c", at(611), at(611));
+        assert_eq!(table.waiting("c", at(612), at(612)).unwrap().wait, Duration::from_secs(10));
+    }
+
+    #[test]
+    fn a_wait_counts_from_the_end_of_the_container() {
+        let table = BackOff::default();
+        table.note("c", at(0), at(0));
+        assert!(table.waiting("c", at(5), at(14)).is_some());
+        assert!(table.waiting("c", at(5), at(15)).is_none());
+        // A pull's wait counts from the attempt.
+        assert!(table.waiting_since_noted("c", at(9)).is_some());
+        assert!(table.waiting_since_noted("c", at(10)).is_none());
+        assert!(table.waiting("d", at(5), at(5)).is_none());
+    }
+
+    #[test]
+    fn a_pod_that_is_gone_is_forgotten() {
+        let table = BackOff::default();
+        table.note("uid1/a", at(0), at(0));
+        table.note("uid2/a", at(0), at(0));
+        table.forget("uid1/");
+        assert!(table.waiting("uid1/a", at(0), at(0)).is_none());
+        assert!(table.waiting("uid2/a", at(0), at(0)).is_some());
+    }
+}
