@@ -8,8 +8,12 @@
 pub mod deployment;
 pub mod frame;
 pub mod manager;
+pub mod nodeipam;
+pub mod nodelifecycle;
+pub mod podgc;
 pub mod replicaset;
 pub mod serviceaccount;
+pub mod tainteviction;
 pub mod views;
 
 pub use frame::{Context, Controller, Feeds, Observation, Requeue, Shell};

@@ -7,14 +7,14 @@ use tokio::task::JoinSet;
 use tracing::info;
 
 use crate::frame::Context;
-use crate::{deployment, replicaset, serviceaccount};
+use crate::{deployment, nodeipam, nodelifecycle, podgc, replicaset, serviceaccount, tainteviction};
 
 /// A controller that there is.
 struct Known {
     name: &'static str,
     /// What it was called before names ended in `-controller`.
     alias: &'static str,
-    /// Begins it. The future never ends.
+    /// Begins it. The future does not end, unless the controller has nothing to do as it is configured.
     begin: fn(Context, Manager) -> BoxFuture<'static, ()>,
 }
 
@@ -28,6 +28,25 @@ const KNOWN: &[Known] = &[
         },
     },
     Known {
+        name: "node-ipam-controller",
+        alias: "nodeipam",
+        begin: |context, with| Box::pin(async move { nodeipam::run(&context, &with.node_ipam).await }),
+    },
+    Known {
+        name: "node-lifecycle-controller",
+        alias: "nodelifecycle",
+        begin: |context, with| {
+            Box::pin(async move { nodelifecycle::run(&context, with.node_lifecycle).await })
+        },
+    },
+    Known {
+        name: "pod-garbage-collector-controller",
+        alias: "podgc",
+        begin: |context, with| {
+            Box::pin(async move { podgc::run(&context, with.terminated_pod_gc_threshold).await })
+        },
+    },
+    Known {
         name: "replicaset-controller",
         alias: "replicaset",
         begin: |context, with| {
@@ -38,6 +57,11 @@ const KNOWN: &[Known] = &[
         name: "serviceaccount-controller",
         alias: "serviceaccount",
         begin: |context, _| Box::pin(async move { serviceaccount::run(&context).await }),
+    },
+    Known {
+        name: "taint-eviction-controller",
+        alias: "taint-eviction-controller",
+        begin: |context, _| Box::pin(async move { tainteviction::run(&context).await }),
     },
 ];
 
@@ -96,6 +120,12 @@ pub struct Manager {
     pub concurrent_deployment_syncs: usize,
     /// Workers of the ReplicaSet controller.
     pub concurrent_replicaset_syncs: usize,
+    /// When nodes count as dead, and how fast their pods have to go.
+    pub node_lifecycle: nodelifecycle::Config,
+    /// What nodes get for their pods.
+    pub node_ipam: nodeipam::Config,
+    /// How many pods that have ended may stay; 0: all.
+    pub terminated_pod_gc_threshold: usize,
 }
 
 impl Default for Manager {
@@ -104,6 +134,9 @@ impl Default for Manager {
             selected: Selected::by_default(),
             concurrent_deployment_syncs: 5,
             concurrent_replicaset_syncs: 5,
+            node_lifecycle: nodelifecycle::Config::default(),
+            node_ipam: nodeipam::Config::default(),
+            terminated_pod_gc_threshold: 12500,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use coracle_apiserver::InProcess;
 use coracle_apiserver::authn::User;
-use coracle_client::{Client, Election, Tasks};
+use coracle_client::{Client, Election, Journal, Tasks};
 use coracle_controllers::{Context, Manager};
 use tracing::warn;
 
@@ -14,10 +14,11 @@ const MANAGER: &str = "system:kube-controller-manager";
 
 /// Runs the controllers through the server's door; where other servers have the same store, as the one that is elected.
 /// Never returns.
-pub(crate) async fn run(door: &InProcess, manager: &Manager, elect: bool) {
+pub(crate) async fn run(door: &InProcess, manager: &Manager, elect: bool, journal: &Journal) {
     loop {
         let tasks = Tasks::new();
-        let context = context(door, tasks.clone());
+        let mut context = context(door, tasks.clone());
+        context.journal = journal.clone();
         if !elect {
             return manager.run(&context).await;
         }

@@ -4,7 +4,7 @@ use coracle_api::time::{Time, Timestamp};
 use coracle_api::typed::TypedError;
 use coracle_api::{Map, Text, Value};
 use coracle_client::ownership::Controller;
-use coracle_client::{Cached, Projection};
+use coracle_client::{Cached, ObjectReference, Projection};
 
 use super::orphans_of;
 
@@ -31,6 +31,29 @@ pub struct Pod {
     pub restarts: i64,
     /// The most restarts that a sidecar of it has had.
     pub sidecar_restarts: i64,
+    /// What it puts up with on nodes, as it stands in the object.
+    pub tolerations: Vec<Value>,
+    /// Whether its node made it end.
+    pub is_evicted: bool,
+    /// Its addresses.
+    pub ips: Vec<Text>,
+    /// Its own name among those of its subdomain, where it has one.
+    pub hostname: Text,
+    /// The headless Service that it wants to be found below.
+    pub subdomain: Text,
+    /// The ports that its containers name.
+    pub ports: Vec<NamedPort>,
+}
+
+/// A port of a container that has a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedPort {
+    /// The name.
+    pub name: Text,
+    /// `TCP`, `UDP` or `SCTP`.
+    pub protocol: Text,
+    /// The number.
+    pub port: i64,
 }
 
 /// How far a pod is.
@@ -96,6 +119,24 @@ impl Pod {
             None => Text::from(orphans_of(&pod.key.namespace)),
         }]
     }
+
+    /// What events about it refer to.
+    pub fn reference(pod: &Cached<Pod>) -> ObjectReference {
+        ObjectReference {
+            api_version: Text::new("v1"),
+            kind: Text::new("Pod"),
+            namespace: pod.key.namespace.clone(),
+            name: pod.key.name.clone(),
+            uid: pod.uid.clone(),
+            resource_version: Text::from(pod.version.to_string()),
+            field_path: Text::default(),
+        }
+    }
+
+    /// Where it is found in [`BY_NODE`](super::BY_NODE).
+    pub fn by_node(pod: &Cached<Pod>) -> Vec<Text> {
+        if pod.node.is_empty() { Vec::new() } else { vec![pod.node.clone()] }
+    }
 }
 
 impl Projection for Pod {
@@ -116,6 +157,12 @@ impl Projection for Pod {
             deletion_cost: cost.and_then(|cost| cost.parse().ok()).unwrap_or_default(),
             restarts: most_restarts(statuses("containerStatuses"), |_| true),
             sidecar_restarts: most_restarts(statuses("initContainerStatuses"), |name| is_sidecar(spec, name)),
+            tolerations: spec.map(|spec| spec.items("tolerations").to_vec()).unwrap_or_default(),
+            is_evicted: status.is_some_and(|status| status.text("reason") == "Evicted"),
+            ips: ips(status),
+            hostname: Text::new(spec.map(|spec| spec.text("hostname")).unwrap_or_default()),
+            subdomain: Text::new(spec.map(|spec| spec.text("subdomain")).unwrap_or_default()),
+            ports: named_ports(spec),
         })
     }
 }
@@ -147,4 +194,31 @@ fn is_sidecar(spec: Option<&Map>, name: &str) -> bool {
     let containers = spec.map(|spec| spec.items("initContainers")).unwrap_or_default();
     let mut containers = containers.iter().filter_map(Value::as_object);
     containers.any(|container| container.text("name") == name && container.text("restartPolicy") == "Always")
+}
+
+fn ips(status: Option<&Map>) -> Vec<Text> {
+    let Some(status) = status else { return Vec::new() };
+    let several = status.items("podIPs").iter().filter_map(|ip| ip.get("ip")?.as_str());
+    let several: Vec<Text> = several.filter(|ip| !ip.is_empty()).map(Text::new).collect();
+    match (several.is_empty(), status.text("podIP")) {
+        (true, ip) if !ip.is_empty() => vec![Text::new(ip)],
+        _ => several,
+    }
+}
+
+/// Of its containers, and of the sidecars among its init containers.
+fn named_ports(spec: Option<&Map>) -> Vec<NamedPort> {
+    let Some(spec) = spec else { return Vec::new() };
+    let containers = spec.items("containers").iter().filter_map(Value::as_object);
+    let sidecars = spec.items("initContainers").iter().filter_map(Value::as_object);
+    let sidecars = sidecars.filter(|container| container.text("restartPolicy") == "Always");
+    let ports = containers.chain(sidecars).flat_map(|container| container.items("ports"));
+    let ports = ports.filter_map(Value::as_object).filter(|port| !port.text("name").is_empty());
+    ports
+        .map(|port| NamedPort {
+            name: Text::new(port.text("name")),
+            protocol: Text::new(if port.text("protocol").is_empty() { "TCP" } else { port.text("protocol") }),
+            port: port.int("containerPort"),
+        })
+        .collect()
 }

@@ -8,6 +8,18 @@ use coracle_controllers::{Context, Manager};
 use coracle_testkit::Cluster;
 use coracle_testkit::objects::object;
 
+/// The service accounts of the controllers.
+const ACCOUNTS: &[&str] = &[
+    "deployment-controller",
+    "endpoint-controller",
+    "endpointslice-controller",
+    "endpointslicemirroring-controller",
+    "node-controller",
+    "pod-garbage-collector",
+    "replicaset-controller",
+    "service-account-controller",
+];
+
 /// A cluster with controllers; they end when it is dropped.
 pub(crate) struct Controlled {
     pub(crate) cluster: Cluster,
@@ -20,12 +32,11 @@ impl Controlled {
         let cluster = Cluster::start().await;
         let manager = cluster.client_as("system:kube-controller-manager", &[]);
         let accounts = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
-        let own =
-            ["deployment-controller", "replicaset-controller", "service-account-controller"].map(|name| {
-                let user = format!("system:serviceaccount:kube-system:{name}");
-                (name, cluster.client_as(&user, &accounts))
-            });
-        let own: BTreeMap<&str, Client> = own.into_iter().collect();
+        let own = ACCOUNTS.iter().map(|name| {
+            let user = format!("system:serviceaccount:kube-system:{name}");
+            (*name, cluster.client_as(&user, &accounts))
+        });
+        let own: BTreeMap<&str, Client> = own.collect();
         let context = Context::new(&manager, move |name| own[name].clone(), Tasks::new());
         let client = cluster.client();
         // What another controller will see to: pods are refused without it.

@@ -2,6 +2,7 @@
 //! controllers and its scheduler.
 
 mod scheduler;
+mod simulated;
 
 use std::convert::Infallible;
 use std::io;
@@ -17,7 +18,7 @@ use coracle_apiserver::admission::Wishes;
 use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::storage::Media;
 use coracle_apiserver::{Config, Doors, InProcess, RunError, serve};
-use coracle_client::Tasks;
+use coracle_client::{Journal, Tasks};
 use coracle_controllers::manager::UnknownController;
 use coracle_controllers::{Manager, Selected};
 use coracle_store::face::{Face, FaceConfig, FaceError, FaceTls, Listen};
@@ -59,6 +60,11 @@ pub(crate) struct Server {
     /// Controllers that run: '*' is all that run by default, 'name' adds one, '-name' takes one away
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "*", allow_hyphen_values = true)]
     controllers: Vec<String>,
+    /// Have so many nodes that exist in the API alone: pods that are scheduled on them seem to run. What becomes of a pod
+    /// says its annotation coracle.local/simulate, or that label of its node: run, succeed, fail or hang
+    /// (docs/simulated-nodes.md)
+    #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=10_000))]
+    simulated_nodes: u16,
     #[command(flatten)]
     etcd: EtcdFlags,
 }
@@ -202,8 +208,11 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
         advertised: advertised(SocketAddr::new(reachable, address.port()), services),
     };
     let ready = || process::announce(&readiness(address, &kubeconfig, face.as_ref()));
-    let (door, tasks) = begin_controllers(&command.controllers, storage.is_shared())?;
-    let scheduler = (!command.disable.contains(&Component::Scheduler)).then(|| scheduler::begin(&door));
+    let journal = Journal::new();
+    let (door, tasks) = begin_controllers(&command.controllers, storage.is_shared(), &journal)?;
+    let schedules = !command.disable.contains(&Component::Scheduler);
+    let scheduler = schedules.then(|| scheduler::begin(&door, journal.clone()));
+    simulated::begin(&door, command.simulated_nodes.into(), journal, &tasks);
     let result = process::until_signalled(async |stop| {
         let doors = Doors { listener: Some(listener), in_process: door };
         let served = coracle_apiserver::run(&config, doors, opened.store.clone(), WORLD, stop.clone(), ready);
@@ -265,11 +274,15 @@ fn tokens(signing_key_file: PathBuf, address: SocketAddr) -> TokenConfig {
 
 /// Begins the controllers in this process; what they ask waits until the server has opened the door. Where the store is
 /// shared they are elected: a store of its own has one server, and its lock is the election.
-fn begin_controllers(named: &[String], elect: bool) -> Result<(InProcess, Tasks), UnknownController> {
+fn begin_controllers(
+    named: &[String],
+    elect: bool,
+    journal: &Journal,
+) -> Result<(InProcess, Tasks), UnknownController> {
     let (door, tasks) = (InProcess::default(), Tasks::new());
     let manager = Manager { selected: Selected::parse(named)?, ..Manager::default() };
-    let through = door.clone();
-    tasks.spawn(async move { controllers::run(&through, &manager, elect).await });
+    let (through, journal) = (door.clone(), journal.clone());
+    tasks.spawn(async move { controllers::run(&through, &manager, elect, &journal).await });
     Ok((door, tasks))
 }
 

@@ -18,14 +18,14 @@ pub(super) struct Scheduler {
 }
 
 /// Begins to schedule as soon as the server behind the door is there.
-pub(super) fn begin(door: &InProcess) -> Scheduler {
+pub(super) fn begin(door: &InProcess, journal: Journal) -> Scheduler {
     let user = User { name: "system:kube-scheduler".to_string(), ..User::default() }.authenticated();
     let client = door.client(user, WORLD).named("kube-scheduler");
     let tasks = Tasks::new();
     let (stop, stopped) = watch::channel(false);
     tasks.spawn(async move {
         let config = Config::default();
-        if let Err(error) = coracle_scheduler::run(&config, &client, Journal::new(), stopped).await {
+        if let Err(error) = coracle_scheduler::run(&config, &client, journal, stopped).await {
             tracing::error!(%error, "the scheduler does not run");
         }
     });

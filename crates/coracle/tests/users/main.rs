@@ -15,6 +15,7 @@ mod openapi;
 mod scheduler;
 mod server;
 mod shared_etcd;
+mod simulated;
 mod tables;
 mod walk;
 mod writes;

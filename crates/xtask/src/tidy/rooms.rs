@@ -36,6 +36,7 @@ const ROOMS: &[(&str, MayUse)] = &[
     ("proxy", Only(&["api", "client"])),
     ("dns", Only(&["api", "client"])),
     ("kubectl", Only(&["api", "client"])),
+    ("simnode", Only(&["api", "client"])),
     ("coracle", All),
     ("xtask", Only(&[])),
     (FOR_TESTS, All),

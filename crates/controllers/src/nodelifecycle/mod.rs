@@ -1,0 +1,168 @@
+//! The node lifecycle controller: notices nodes that fall silent, and tells everybody by conditions and taints.
+//!
+//! `hear` notes every sign of life (a lease renewed, a status posted) and every change of readiness; `plan` decides what
+//! one node needs; `act` writes it. How fast nodes may lose their pods is up to their `zones`. Nothing polls: a node is
+//! looked at when something about it changes, and when its silence would have lasted too long.
+
+mod act;
+mod hear;
+pub mod plan;
+#[cfg(test)]
+mod tests;
+pub mod zones;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use coracle_api::Text;
+use coracle_api::time::Timestamp;
+use coracle_client::{Access, Informer, ObjectKey, Recorder, Resource, Selection, WorkQueue, World};
+
+pub use act::ActError;
+pub use plan::{Observed, Plan};
+
+use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::views::{BY_NODE, Node, Pod};
+use hear::{Lease, Signs};
+use zones::Zones;
+
+/// Nodes that are looked at in parallel.
+const WORKERS: usize = 8;
+
+/// How long silence is borne, and what follows from it. The defaults are upstream's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// How long a node may be silent before nothing is known of it.
+    pub monitor_grace: Duration,
+    /// The same for one that has never said anything.
+    pub startup_grace: Duration,
+    /// Nodes of a zone that lose their pods a second.
+    pub eviction_rate: f64,
+    /// The same for a zone of which much is down.
+    pub secondary_eviction_rate: f64,
+    /// A zone of which much is down and that is not larger than this loses no pods.
+    pub large_cluster_size: usize,
+    /// From which share of nodes on much of a zone is down.
+    pub unhealthy_zone_threshold: f64,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            monitor_grace: Duration::from_secs(50),
+            startup_grace: Duration::from_secs(60),
+            eviction_rate: 0.1,
+            secondary_eviction_rate: 0.01,
+            large_cluster_size: 50,
+            unhealthy_zone_threshold: 0.55,
+        }
+    }
+}
+
+/// The controller. Its keys are nodes.
+pub struct NodeLifecycle {
+    nodes: Informer<Node>,
+    pods: Informer<Pod>,
+    node_access: Access,
+    pod_access: Access,
+    recorder: Recorder,
+    world: World,
+    config: Config,
+    shared: Arc<Shared>,
+}
+
+/// What those who hear and those who act both know.
+#[derive(Default)]
+struct Shared {
+    signs: Mutex<Signs>,
+    /// Nodes whose pods are to be marked as not ready.
+    to_mark: Mutex<BTreeSet<Text>>,
+    zones: Mutex<Zones>,
+}
+
+impl Shared {
+    fn signs<R>(&self, with: impl FnOnce(&mut Signs) -> R) -> R {
+        with(&mut self.signs.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn to_mark<R>(&self, with: impl FnOnce(&mut BTreeSet<Text>) -> R) -> R {
+        with(&mut self.to_mark.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn zones<R>(&self, with: impl FnOnce(&mut Zones) -> R) -> R {
+        with(&mut self.zones.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Begins the controller. Never returns.
+pub async fn run(context: &Context, config: Config) {
+    let queue = WorkQueue::new("node_lifecycle_controller");
+    let mut feeds = Feeds::new(context.tasks.clone());
+    let controller = NodeLifecycle::new(context, config, &queue, &mut feeds);
+    Shell::new(controller, queue, context).run(feeds, WORKERS).await;
+}
+
+impl NodeLifecycle {
+    /// The controller, whose feeds fill `queue`.
+    pub fn new(
+        context: &Context,
+        config: Config,
+        queue: &WorkQueue<ObjectKey>,
+        feeds: &mut Feeds,
+    ) -> NodeLifecycle {
+        let core = |plural| Resource::builtin("", "v1", plural);
+        let nodes: Informer<Node> = context.informers.of(&core("nodes"));
+        let pods: Informer<Pod> = context.informers.of(&core("pods"));
+        pods.ensure_index(BY_NODE, Pod::by_node);
+        let leases = Resource::builtin("coordination.k8s.io", "v1", "leases");
+        let leases: Informer<Lease> =
+            context.informers.of(Selection::all(&leases).namespace("kube-node-lease"));
+        let client = context.client("node-controller");
+        let controller = NodeLifecycle {
+            node_access: client.resource(&core("nodes")),
+            pod_access: client.resource(&core("pods")),
+            recorder: context.recorder.clone().component("node-controller"),
+            world: context.world,
+            config,
+            shared: Arc::default(),
+            nodes,
+            pods,
+        };
+        hear::follow(&controller, feeds, &leases, queue);
+        controller
+    }
+}
+
+#[async_trait]
+impl Controller for NodeLifecycle {
+    type Key = ObjectKey;
+    type Observed = Observed;
+    type Plan = Plan;
+    type Error = ActError;
+
+    const NAME: &'static str = "node-lifecycle-controller";
+
+    fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
+        let Some(node) = self.nodes.get(key) else { return Observation::Gone };
+        let marked = self.shared.to_mark(|to_mark| to_mark.contains(&key.name));
+        let pods = || self.pods.by_index(BY_NODE, &key.name).expect("the index was made with the controller");
+        let observed = Observed {
+            heard: self.shared.signs(|signs| signs.heard(&key.name, self.world.now())),
+            config: self.config,
+            all_down: self.shared.zones(|zones| zones.all_down()),
+            to_mark: marked.then(pods),
+            node,
+        };
+        Observation::Seen { uid: observed.node.uid.clone(), observed }
+    }
+
+    fn plan(observed: &Observed, now: Timestamp) -> Plan {
+        plan::plan(observed, now)
+    }
+
+    async fn act(&self, key: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
+        self.carry_out(key, &observed, plan).await
+    }
+}

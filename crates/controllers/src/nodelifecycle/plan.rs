@@ -1,0 +1,193 @@
+//! What a node's silence, its conditions and its labels ask for. Pure.
+
+use std::sync::Arc;
+
+use coracle_api::time::{Duration, Timestamp};
+use coracle_api::{Text, Value};
+use coracle_client::Cached;
+
+use super::Config;
+use crate::views::{Node, Pod};
+
+/// Taints of these keys follow from conditions: the condition, the status that asks for it, the key.
+const CONDITION_TAINTS: &[(&str, &str, &str)] = &[
+    ("Ready", "False", NOT_READY),
+    ("Ready", "Unknown", UNREACHABLE),
+    ("MemoryPressure", "True", "node.kubernetes.io/memory-pressure"),
+    ("DiskPressure", "True", "node.kubernetes.io/disk-pressure"),
+    ("NetworkUnavailable", "True", "node.kubernetes.io/network-unavailable"),
+    ("PIDPressure", "True", "node.kubernetes.io/pid-pressure"),
+];
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
+const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
+const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
+const NO_SCHEDULE: &str = "NoSchedule";
+const NO_EXECUTE: &str = "NoExecute";
+/// What nobody knows any more of a node that is silent. Whether its network works is not for the node to say.
+const OWN_CONDITIONS: &[&str] = &["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];
+/// Labels that are also kept under the name that they had once.
+const LABELS: &[(&str, &str)] =
+    &[("kubernetes.io/os", "beta.kubernetes.io/os"), ("kubernetes.io/arch", "beta.kubernetes.io/arch")];
+
+/// All that is known of a node.
+#[derive(Debug)]
+pub struct Observed {
+    /// The node.
+    pub node: Arc<Cached<Node>>,
+    /// When a sign of life of it was last seen.
+    pub heard: Timestamp,
+    /// How long its silence is borne.
+    pub config: Config,
+    /// Everything seems to be down: nobody has to go.
+    pub all_down: bool,
+    /// Its pods, if they are to be marked as not ready: its readiness has just ended.
+    pub to_mark: Option<Vec<Arc<Cached<Pod>>>>,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Conditions that become unknown.
+    pub unknown: Vec<Unknown>,
+    /// Labels that it lacks.
+    pub labels: Vec<(&'static str, Text)>,
+    /// Its taints, where they change.
+    pub taints: Option<Taints>,
+    /// Pods that are marked as not ready.
+    pub unready: Vec<Arc<Cached<Pod>>>,
+    /// When its silence will have lasted too long.
+    pub look_after: Option<std::time::Duration>,
+}
+
+/// A condition of which nothing is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    pub kind: &'static str,
+    pub reason: &'static str,
+    pub message: &'static str,
+    /// Where it was never set: since when.
+    pub heartbeat: Option<Timestamp>,
+}
+
+/// The taints of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Taints {
+    /// Those that stay.
+    pub keep: Vec<Value>,
+    /// Keys of those that keep new pods off.
+    pub no_schedule: Vec<&'static str>,
+    /// The key of the one that drives pods away.
+    pub no_execute: Option<&'static str>,
+    /// Whether that one waits for its turn: nothing drove pods away before.
+    pub waits: bool,
+    /// Whether anything but that one changes.
+    pub others_change: bool,
+}
+
+/// What the node needs.
+pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
+    let node = &observed.node;
+    let (since, patience) = match node.condition("Ready") {
+        None => (node.created.unwrap_or(observed.heard).max(observed.heard), observed.config.startup_grace),
+        Some(_) => (observed.heard, observed.config.monitor_grace),
+    };
+    let deadline = since + Duration::from(patience);
+    let mut plan = Plan { unready: unready(observed), ..Plan::default() };
+    if deadline <= now {
+        plan.unknown = unknown(node);
+    } else {
+        plan.look_after = deadline.since(now).to_std();
+    }
+    plan.labels = labels(node);
+    plan.taints = taints(observed);
+    plan
+}
+
+fn unready(observed: &Observed) -> Vec<Arc<Cached<Pod>>> {
+    let pods = observed.to_mark.iter().flatten();
+    pods.filter(|pod| pod.is_ready()).cloned().collect()
+}
+
+/// The conditions that a silent node no longer has.
+fn unknown(node: &Node) -> Vec<Unknown> {
+    let one = |kind: &&'static str| match node.condition(kind) {
+        Some("Unknown") => None,
+        Some(_) => Some(Unknown {
+            kind,
+            reason: "NodeStatusUnknown",
+            message: "Kubelet stopped posting node status.",
+            heartbeat: None,
+        }),
+        None => Some(Unknown {
+            kind,
+            reason: "NodeStatusNeverUpdated",
+            message: "Kubelet never posted node status.",
+            heartbeat: node.created,
+        }),
+    };
+    OWN_CONDITIONS.iter().filter_map(one).collect()
+}
+
+fn labels(node: &Node) -> Vec<(&'static str, Text)> {
+    let lacking = |(name, former): &(&'static str, &'static str)| {
+        let value = node.labels.str(name)?;
+        (node.labels.str(former) != Some(value)).then(|| (*former, Text::new(value)))
+    };
+    LABELS.iter().filter_map(lacking).collect()
+}
+
+fn taints(observed: &Observed) -> Option<Taints> {
+    let node = &observed.node;
+    let condition = |(kind, status, key): &(&str, &str, &'static str)| {
+        (node.condition(kind) == Some(*status)).then_some(*key)
+    };
+    let mut no_schedule: Vec<&'static str> = CONDITION_TAINTS.iter().filter_map(condition).collect();
+    no_schedule.extend(node.unschedulable.then_some(UNSCHEDULABLE));
+    let ready = node.condition("Ready");
+    let no_execute = match ready {
+        _ if observed.all_down => None,
+        Some("False") => Some(NOT_READY),
+        Some("Unknown") => Some(UNREACHABLE),
+        _ => None,
+    };
+    let has = |key: &str, effect: &str| node.taints.iter().any(|taint| is(taint, key, effect));
+    let drove = has(NOT_READY, NO_EXECUTE) || has(UNREACHABLE, NO_EXECUTE);
+    let keep = |taint: &&Value| {
+        let ours = follows(taint, &no_schedule) || no_execute.is_some_and(|key| is(taint, key, NO_EXECUTE));
+        // Without a condition nothing is known that speaks for or against driving pods away.
+        let undecided = ready.is_none() && !observed.all_down && drives(taint);
+        ours || undecided || !(drives(taint) || is_by_condition(taint))
+    };
+    let kept: Vec<Value> = node.taints.iter().filter(keep).cloned().collect();
+    no_schedule.retain(|key| !has(key, NO_SCHEDULE));
+    let no_execute = no_execute.filter(|key| !has(key, NO_EXECUTE));
+    let others_change = kept.len() != node.taints.len() || !no_schedule.is_empty();
+    (others_change || no_execute.is_some()).then_some(Taints {
+        keep: kept,
+        no_schedule,
+        no_execute,
+        waits: !drove,
+        others_change,
+    })
+}
+
+fn is(taint: &Value, key: &str, effect: &str) -> bool {
+    let text = |name: &str| taint.get(name).and_then(Value::as_str).unwrap_or_default();
+    text("key") == key && text("effect") == effect
+}
+
+/// Whether a taint is one of those that a condition asks for now.
+fn follows(taint: &Value, no_schedule: &[&str]) -> bool {
+    no_schedule.iter().any(|key| is(taint, key, NO_SCHEDULE))
+}
+
+/// Whether a taint follows from conditions, whether it is asked for or not.
+fn is_by_condition(taint: &Value) -> bool {
+    is(taint, UNSCHEDULABLE, NO_SCHEDULE)
+        || CONDITION_TAINTS.iter().any(|(_, _, key)| is(taint, key, NO_SCHEDULE))
+}
+
+/// Whether a taint drives pods away because of the node's readiness.
+fn drives(taint: &Value) -> bool {
+    is(taint, NOT_READY, NO_EXECUTE) || is(taint, UNREACHABLE, NO_EXECUTE)
+}

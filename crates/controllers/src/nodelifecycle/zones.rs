@@ -1,0 +1,203 @@
+//! How fast nodes may lose their pods: zone by zone, slower where much of a zone is down, not at all where everything is.
+//!
+//! Where everything seems to be down it is more likely that this controller hears nothing. No I/O, and the time is handed
+//! in.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use coracle_api::Text;
+use coracle_api::time::Timestamp;
+
+use super::Config;
+
+/// How a zone is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    /// Most of it works.
+    #[default]
+    Normal,
+    /// Much of it does not.
+    Partial,
+    /// Nothing of it works.
+    Full,
+}
+
+/// How many nodes of a zone work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// Those that say that they are ready.
+    pub ready: usize,
+    /// The others.
+    pub not_ready: usize,
+}
+
+impl Census {
+    /// What that makes of the zone.
+    pub fn state(self, config: &Config) -> State {
+        let (ready, not_ready) = (as_float(self.ready), as_float(self.not_ready));
+        match self {
+            Census { ready: 0, not_ready: 1.. } => State::Full,
+            Census { not_ready: 3.., .. }
+                if not_ready / (ready + not_ready) >= config.unhealthy_zone_threshold =>
+            {
+                State::Partial
+            }
+            _ => State::Normal,
+        }
+    }
+
+    /// How many nodes may lose their pods a second.
+    fn rate(self, state: State, config: &Config) -> f64 {
+        match state {
+            State::Normal | State::Full => config.eviction_rate,
+            State::Partial if self.ready + self.not_ready > config.large_cluster_size => {
+                config.secondary_eviction_rate
+            }
+            State::Partial => 0.0,
+        }
+    }
+}
+
+fn as_float(count: usize) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+/// All zones.
+#[derive(Debug, Default)]
+pub struct Zones {
+    zones: BTreeMap<Text, Zone>,
+    all_down: bool,
+}
+
+#[derive(Debug)]
+struct Zone {
+    state: State,
+    rate: f64,
+    /// One node may go at once; whoever comes next waits until this moment.
+    next: Option<Timestamp>,
+}
+
+/// What a new count means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Nothing that nodes need to know.
+    None,
+    /// Some rate is another: who waits may look again.
+    Rates,
+    /// Everything is down now: nobody has to go.
+    AllDown,
+    /// Something works again: all nodes get their time anew.
+    Recovered,
+}
+
+impl Zones {
+    /// Whether everything is down.
+    pub fn all_down(&self) -> bool {
+        self.all_down
+    }
+
+    /// Takes note of a count of all nodes.
+    pub fn count(&mut self, census: &BTreeMap<Text, Census>, config: &Config) -> Turn {
+        let states: BTreeMap<&Text, State> =
+            census.iter().map(|(zone, count)| (zone, count.state(config))).collect();
+        let was_down = std::mem::replace(
+            &mut self.all_down,
+            !states.is_empty() && states.values().all(|state| *state == State::Full),
+        );
+        self.zones.retain(|zone, _| census.contains_key(zone));
+        let mut changed = false;
+        for (zone, count) in census {
+            let state = states[zone];
+            let rate = count.rate(state, config);
+            let known = self.zones.entry(zone.clone()).or_insert(Zone { state, rate, next: None });
+            changed |= known.rate != rate;
+            (known.state, known.rate) = (state, rate);
+        }
+        match (was_down, self.all_down) {
+            (false, true) => Turn::AllDown,
+            (true, false) => Turn::Recovered,
+            _ if changed => Turn::Rates,
+            _ => Turn::None,
+        }
+    }
+
+    /// Whether one more node of a zone may lose its pods now.
+    ///
+    /// # Errors
+    /// It may not; if it may later, after this time.
+    pub fn take(&mut self, zone: &str, now: Timestamp) -> Result<(), Option<Duration>> {
+        if self.all_down {
+            return Err(None);
+        }
+        let Some(zone) = self.zones.get_mut(zone) else { return Err(None) };
+        if zone.rate <= 0.0 {
+            return Err(None);
+        }
+        if let Some(next) = zone.next.filter(|next| now < *next) {
+            return Err(next.since(now).to_std());
+        }
+        zone.next = Some(now + Duration::from_secs_f64(1.0 / zone.rate).into());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOON: Timestamp = Timestamp::from_unix(1_772_366_400, 0);
+
+    fn zones(counts: &[(&str, usize, usize)]) -> BTreeMap<Text, Census> {
+        counts
+            .iter()
+            .map(|(zone, ready, not_ready)| {
+                (Text::new(*zone), Census { ready: *ready, not_ready: *not_ready })
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_zone_is_as_its_nodes_are() {
+        let check = |ready, not_ready, expected| {
+            let census = Census { ready, not_ready };
+            assert_eq!(census.state(&Config::default()), expected, "{ready} {not_ready}");
+        };
+        check(0, 0, State::Normal);
+        check(0, 1, State::Full);
+        check(1, 2, State::Normal);
+        check(2, 3, State::Partial);
+        check(9, 11, State::Partial);
+        check(10, 11, State::Normal);
+    }
+
+    #[test]
+    fn nodes_of_a_zone_go_one_after_another() {
+        let mut known = Zones::default();
+        known.count(&zones(&[("a", 9, 1), ("b", 9, 1)]), &Config::default());
+        assert_eq!(known.take("a", NOON), Ok(()));
+        assert_eq!(known.take("b", NOON), Ok(()));
+        assert_eq!(known.take("a", NOON.plus_seconds(4)), Err(Some(Duration::from_secs(6))));
+        assert_eq!(known.take("a", NOON.plus_seconds(10)), Ok(()));
+    }
+
+    #[test]
+    fn where_much_is_down_it_is_slower_or_stops() {
+        let mut known = Zones::default();
+        known.count(&zones(&[("small", 4, 6), ("large", 40, 60)]), &Config::default());
+        assert_eq!(known.take("small", NOON), Err(None));
+        assert_eq!(known.take("large", NOON), Ok(()));
+        assert_eq!(known.take("large", NOON.plus_seconds(10)), Err(Some(Duration::from_secs(90))));
+    }
+
+    #[test]
+    fn where_everything_is_down_nobody_goes_until_something_works() {
+        let (mut known, config) = (Zones::default(), Config::default());
+        assert_eq!(known.count(&zones(&[("a", 1, 0), ("b", 0, 2)]), &config), Turn::None);
+        assert_eq!(known.take("b", NOON), Ok(()), "a zone alone that is down goes on");
+        assert_eq!(known.count(&zones(&[("a", 0, 1), ("b", 0, 2)]), &config), Turn::AllDown);
+        assert_eq!(known.take("b", NOON.plus_seconds(60)), Err(None));
+        assert_eq!(known.count(&zones(&[("a", 1, 0), ("b", 0, 2)]), &config), Turn::Recovered);
+        assert_eq!(known.count(&zones(&[("a", 4, 6)]), &config), Turn::Rates);
+    }
+}

@@ -1,0 +1,235 @@
+//! The pod garbage collector: pods go that no node sees to, and ended ones when there are too many.
+//!
+//! A pod is looked at when its node disappears, or when it is told to go and has no node that could let it. Ended pods are
+//! counted some time after one has ended.
+
+pub mod plan;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use coracle_api::time::{Time, Timestamp};
+use coracle_api::{Map, Text, Value};
+use coracle_client::{
+    Access, Cached, Change, DeleteOptions, Error, Informer, ObjectKey, Patch, Resource, WorkQueue, World,
+};
+
+use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::views::{BY_NODE, Node, Phase, Pod};
+use plan::{Place, Plan};
+
+/// Ended pods are counted at most so often.
+const COUNT_EVERY: Duration = Duration::from_secs(20);
+/// Pods that are looked at in parallel.
+const WORKERS: usize = 2;
+
+/// What the controller looks at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// One pod.
+    Pod(ObjectKey),
+    /// All that have ended.
+    Ended,
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Key::Pod(pod) => pod.fmt(out),
+            Key::Ended => out.write_str("ended pods"),
+        }
+    }
+}
+
+/// What is seen.
+#[derive(Debug)]
+pub enum Observed {
+    /// A pod and its place.
+    Pod(Arc<Cached<Pod>>, Place),
+    /// All pods, and how many ended ones may stay.
+    All(Vec<Arc<Cached<Pod>>>, usize),
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub enum Work {
+    /// About one pod.
+    Pod(Plan),
+    /// These go.
+    Remove(Vec<Arc<Cached<Pod>>>),
+}
+
+/// The controller.
+pub struct PodGarbage {
+    nodes: Informer<Node>,
+    pods: Informer<Pod>,
+    node_access: Access,
+    pod_access: Access,
+    threshold: usize,
+    world: World,
+    /// Since when nodes have been missing that pods name.
+    missing: Mutex<BTreeMap<Text, Timestamp>>,
+}
+
+/// Why a pod is still there.
+#[derive(Debug, thiserror::Error)]
+pub enum ActError {
+    #[error("cannot ask for the node")]
+    Node(#[source] Error),
+    #[error("cannot mark the pod as failed")]
+    Mark(#[source] Error),
+    #[error("cannot delete the pod")]
+    Delete(#[source] Error),
+}
+
+/// Begins the controller; `threshold` ended pods may stay, or all where it is 0. Never returns.
+pub async fn run(context: &Context, threshold: usize) {
+    let queue = WorkQueue::new("pod_garbage");
+    let mut feeds = Feeds::new(context.tasks.clone());
+    let controller = PodGarbage::new(context, threshold, &queue, &mut feeds);
+    Shell::new(controller, queue, context).run(feeds, WORKERS).await;
+}
+
+impl PodGarbage {
+    /// The controller, whose feeds fill `queue`.
+    pub fn new(context: &Context, threshold: usize, queue: &WorkQueue<Key>, feeds: &mut Feeds) -> PodGarbage {
+        let core = |plural| Resource::builtin("", "v1", plural);
+        let nodes: Informer<Node> = context.informers.of(&core("nodes"));
+        let pods: Informer<Pod> = context.informers.of(&core("pods"));
+        pods.ensure_index(BY_NODE, Pod::by_node);
+        let (concerned, on_node) = (queue.clone(), pods.clone());
+        feeds.follow(&nodes, move |change| {
+            let same = matches!(&change, Change::Updated { old, new }
+                if old.taints == new.taints && old.is_ready() == new.is_ready());
+            let Some(node) = change.object().filter(|_| !same) else { return };
+            let pods = on_node.index_keys(BY_NODE, &node.key.name).unwrap_or_default();
+            pods.into_iter().for_each(|pod| concerned.add(Key::Pod(pod)));
+        });
+        let (concerned, known) = (queue.clone(), nodes.clone());
+        feeds.follow(&pods, move |change| {
+            let Some(pod) = change.object() else { return };
+            if matches!(pod.phase, Phase::Succeeded | Phase::Failed) {
+                concerned.add_after(Key::Ended, COUNT_EVERY);
+            }
+            let placed = !pod.node.is_empty() && known.get(&ObjectKey::cluster(&pod.node)).is_some();
+            if pod.is_being_deleted || (!pod.node.is_empty() && !placed) {
+                concerned.add(Key::Pod(pod.key.clone()));
+            }
+        });
+        let client = context.client("pod-garbage-collector");
+        PodGarbage {
+            node_access: client.resource(&core("nodes")),
+            pod_access: client.resource(&core("pods")),
+            world: context.world,
+            missing: Mutex::default(),
+            threshold,
+            nodes,
+            pods,
+        }
+    }
+
+    fn place(&self, pod: &Pod) -> Place {
+        if pod.node.is_empty() {
+            return Place::Nowhere;
+        }
+        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.nodes.get(&ObjectKey::cluster(&pod.node)) {
+            Some(node) => {
+                missing.remove(&pod.node);
+                Place::On(node)
+            }
+            None => Place::Missing(*missing.entry(pod.node.clone()).or_insert_with(|| self.world.now())),
+        }
+    }
+
+    /// The pod counts as failed, unless it has ended, and goes at once.
+    async fn remove(&self, pod: &Cached<Pod>, why: Option<(&str, &str)>) -> Result<(), ActError> {
+        let pods = self.pod_access.clone().namespace(&pod.key.namespace);
+        if !matches!(pod.phase, Phase::Succeeded | Phase::Failed) {
+            let patch = Patch::Strategic(failed(&pod.uid, why, self.world.now()));
+            match pods.clone().subresource("status").patch(&pod.key.name, &patch).await {
+                Ok(_) => {}
+                Err(error) if error.is_not_found() || error.is_conflict() => return Ok(()),
+                Err(error) => return Err(ActError::Mark(error)),
+            }
+        }
+        let at_once = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::only(&pod.uid) };
+        match pods.delete(&pod.key.name, &at_once).await {
+            Err(error) if !error.is_not_found() && !error.is_conflict() => Err(ActError::Delete(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Only the server knows whether a node is really gone.
+    async fn remove_orphan(&self, pod: &Cached<Pod>) -> Result<(), ActError> {
+        match self.node_access.find(&pod.node).await.map_err(ActError::Node)? {
+            Some(_) => Ok(()),
+            None => self.remove(pod, Some(("DeletionByPodGC", "PodGC: node no longer exists"))).await,
+        }
+    }
+}
+
+fn failed(uid: &str, why: Option<(&str, &str)>, now: Timestamp) -> Value {
+    let mut patch = Map::new();
+    patch.object_mut("metadata").insert("uid", uid);
+    let status = patch.object_mut("status");
+    status.insert("phase", "Failed");
+    if let Some((reason, message)) = why {
+        let mut condition = Map::new();
+        condition.insert("type", "DisruptionTarget");
+        condition.insert("status", "True");
+        condition.insert("reason", reason);
+        condition.insert("message", message);
+        condition.insert("lastTransitionTime", Time(now).text());
+        status.insert("conditions", vec![Value::Object(condition)]);
+    }
+    Value::Object(patch)
+}
+
+#[async_trait]
+impl Controller for PodGarbage {
+    type Key = Key;
+    type Observed = Observed;
+    type Plan = Work;
+    type Error = ActError;
+
+    const NAME: &'static str = "pod-garbage-collector-controller";
+
+    fn observe(&self, key: &Key) -> Observation<Observed> {
+        let Key::Pod(key) = key else {
+            let observed = Observed::All(self.pods.list(), self.threshold);
+            return Observation::Seen { uid: Text::default(), observed };
+        };
+        let Some(pod) = self.pods.get(key) else { return Observation::Gone };
+        let place = self.place(&pod);
+        Observation::Seen { uid: pod.uid.clone(), observed: Observed::Pod(pod, place) }
+    }
+
+    fn plan(observed: &Observed, now: Timestamp) -> Work {
+        match observed {
+            Observed::Pod(pod, place) => Work::Pod(plan::plan(pod, place, now)),
+            Observed::All(pods, threshold) => Work::Remove(plan::surplus(pods, *threshold)),
+        }
+    }
+
+    async fn act(&self, _: &Key, observed: Observed, work: Work) -> Result<Requeue, ActError> {
+        match (observed, work) {
+            (Observed::Pod(..), Work::Pod(Plan::Leave)) => {}
+            (Observed::Pod(..), Work::Pod(Plan::LookAfter(time))) => {
+                return Ok(Requeue::After(time.to_std().unwrap_or_default()));
+            }
+            (Observed::Pod(pod, _), Work::Pod(Plan::Orphan)) => self.remove_orphan(&pod).await?,
+            (Observed::Pod(pod, _), Work::Pod(Plan::Remove)) => self.remove(&pod, None).await?,
+            (_, Work::Remove(pods)) => {
+                for pod in pods {
+                    self.remove(&pod, None).await?;
+                }
+            }
+            (Observed::All(..), Work::Pod(_)) => {}
+        }
+        Ok(Requeue::OnEvent)
+    }
+}

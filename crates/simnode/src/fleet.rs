@@ -1,0 +1,397 @@
+//! The fleet: what is known of each node and pod, what is due when, and which requests follow from it.
+//!
+//! Not a task per node but one heap: an entry says that a lease is to be renewed, or that a pod is to be looked at. What
+//! is looked at is decided anew from what the informers hold, so an entry that is no longer true does no harm.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coracle_api::Text;
+use coracle_api::resource_version::ResourceVersion;
+use coracle_api::time::Timestamp;
+use coracle_client::{Cached, Change, Error, Journal, ObjectKey, Stage as Noted, World};
+use ipnet::IpNet;
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+use crate::Config;
+use crate::node::{self, Node};
+use crate::plan::{self, Next, Stage};
+use crate::pod::Pod;
+use crate::profile::{Profile, ProfileError};
+use crate::request::{Done, Outcome, Request, What};
+use crate::status::{self, Addresses};
+
+/// What failed is tried again after this long.
+const AGAIN: Duration = Duration::from_secs(1);
+/// The first place of a range that a pod can have: before it are the network and the gateway.
+const FIRST_PLACE: u32 = 2;
+
+/// All nodes and their pods.
+pub(crate) struct Fleet {
+    config: Config,
+    world: World,
+    journal: Journal,
+    nodes: Vec<Member>,
+    pods: BTreeMap<ObjectKey, Tracked>,
+    due: BinaryHeap<Reverse<(Instant, Due)>>,
+    requests: VecDeque<Request>,
+}
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    Register(usize),
+    Renew(usize),
+    Pod(ObjectKey),
+}
+
+/// One node.
+#[derive(Default)]
+struct Member {
+    /// Empty: it is not registered.
+    uid: Text,
+    /// Somebody deleted it: it does not come back by itself.
+    is_gone: bool,
+    /// Its status is on its way.
+    is_telling: bool,
+    lease: ResourceVersion,
+    held: Node,
+    /// Which places of its range its pods have.
+    places: BTreeSet<u32>,
+}
+
+/// One pod.
+struct Tracked {
+    pod: Arc<Cached<Pod>>,
+    node: usize,
+    place: Option<u32>,
+    /// A request about it is on its way.
+    is_busy: bool,
+    /// What was written last: older news are ignored.
+    written: ResourceVersion,
+    /// It was told to go; what still holds it is not up to its node.
+    is_removed: bool,
+    wakes: Option<Instant>,
+}
+
+impl Member {
+    fn is_alive(&self) -> bool {
+        !self.uid.is_empty() && !self.is_gone && !self.held.is_dead
+    }
+
+    fn ranges(&self, index: usize) -> Vec<IpNet> {
+        if self.held.ranges.is_empty() { vec![node::own_range(index)] } else { self.held.ranges.clone() }
+    }
+
+    /// A free place of its range.
+    fn take_place(&mut self, range: &IpNet) -> Option<u32> {
+        let room = 1_u64 << (range.max_prefix_len() - range.prefix_len()).min(31);
+        let place = (FIRST_PLACE..).find(|place| !self.places.contains(place))?;
+        (u64::from(place) + 1 < room).then(|| self.places.insert(place)).map(|_| place)
+    }
+}
+
+impl Fleet {
+    pub(crate) fn new(config: Config, world: World, journal: Journal) -> Fleet {
+        let nodes = (0..config.nodes).map(|_| Member::default()).collect();
+        let now = Instant::now();
+        // Nodes that are there already are heard of before this is due.
+        let due =
+            (0..config.nodes).map(|index| Reverse((now + Duration::from_millis(1), Due::Register(index))));
+        Fleet {
+            due: due.collect(),
+            config,
+            world,
+            journal,
+            nodes,
+            pods: BTreeMap::new(),
+            requests: VecDeque::new(),
+        }
+    }
+
+    /// The request that is sent next.
+    pub(crate) fn next_request(&mut self) -> Option<Request> {
+        self.requests.pop_front()
+    }
+
+    /// When to wake it.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.due.peek().map(|Reverse((when, _))| *when)
+    }
+
+    /// Does what is due.
+    pub(crate) fn wake(&mut self) {
+        let now = Instant::now();
+        while self.next_due().is_some_and(|when| when <= now)
+            && let Some(Reverse((_, due))) = self.due.pop()
+        {
+            match due {
+                Due::Register(index) if self.nodes[index].uid.is_empty() => {
+                    let object = node::object(index, &self.config.version, self.world.now());
+                    self.ask(index, What::Register(object));
+                }
+                Due::Register(_) => {}
+                Due::Renew(index) => self.renew(index),
+                Due::Pod(key) => {
+                    if let Some(tracked) = self.pods.get_mut(&key) {
+                        tracked.wakes = None;
+                    }
+                    self.look(&key);
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self, node: usize, what: What) {
+        self.requests.push_back(Request { node, what });
+    }
+
+    fn renew(&mut self, index: usize) {
+        let member = &self.nodes[index];
+        if member.is_gone {
+            return;
+        }
+        if member.held.is_dead {
+            // It may come back.
+            return self.later(self.config.renew_every, Due::Renew(index));
+        }
+        let lease = node::lease(index, &member.uid, member.lease, self.world.now());
+        self.ask(index, What::Renew(lease));
+    }
+
+    fn later(&mut self, delay: Duration, due: Due) {
+        self.due.push(Reverse((Instant::now() + delay, due)));
+    }
+
+    pub(crate) fn hear_node(&mut self, change: &Change<Node>) {
+        let Some(heard) = change.object() else { return };
+        let Some(index) = node::index(&heard.key.name).filter(|index| *index < self.nodes.len()) else {
+            return;
+        };
+        if matches!(change, Change::Deleted { .. }) {
+            self.nodes[index].is_gone = true;
+            return;
+        }
+        let (is_new, was_dead) = (self.nodes[index].uid.is_empty(), self.nodes[index].held.is_dead);
+        self.nodes[index].held = heard.object.clone();
+        if is_new {
+            self.registered(index, &heard.uid);
+        } else if was_dead {
+            self.look_at_all(index);
+        }
+        self.tell_status(index);
+    }
+
+    /// From now on its lease is renewed, at a moment of its own, and its pods live.
+    fn registered(&mut self, index: usize, uid: &str) {
+        let member = &mut self.nodes[index];
+        if !member.uid.is_empty() {
+            return;
+        }
+        member.uid = Text::new(uid);
+        self.renew(index);
+        self.look_at_all(index);
+    }
+
+    /// A node that others took for dead says that it is not.
+    fn tell_status(&mut self, index: usize) {
+        let member = &mut self.nodes[index];
+        if !member.is_alive() || member.held.is_ready || member.is_telling {
+            return;
+        }
+        member.is_telling = true;
+        let mut patch = node::status_patch(&self.config.version, self.world.now());
+        patch.meta_mut().set_name(&node::name(index));
+        self.ask(index, What::NodeStatus(patch));
+    }
+
+    fn look_at_all(&mut self, index: usize) {
+        let own = self.pods.iter().filter(|(_, tracked)| tracked.node == index);
+        let keys: Vec<ObjectKey> = own.map(|(key, _)| key.clone()).collect();
+        keys.iter().for_each(|key| self.look(key));
+    }
+
+    pub(crate) fn hear_pod(&mut self, change: &Change<Pod>) {
+        let Some(heard) = change.object() else { return };
+        let Some(index) = node::index(&heard.node).filter(|index| *index < self.nodes.len()) else { return };
+        let replaced = self.pods.get(&heard.key).is_some_and(|tracked| tracked.pod.uid != heard.uid);
+        if replaced || matches!(change, Change::Deleted { .. }) {
+            self.let_go(&heard.key);
+        }
+        if matches!(change, Change::Deleted { .. }) {
+            return;
+        }
+        let tracked = self.pods.entry(heard.key.clone()).or_insert_with(|| Tracked {
+            pod: heard.clone(),
+            node: index,
+            place: None,
+            is_busy: false,
+            written: ResourceVersion::default(),
+            is_removed: false,
+            wakes: None,
+        });
+        tracked.pod = heard.clone();
+        if tracked.place.is_none()
+            && let Ok(ip) = heard.ip.parse::<IpAddr>()
+        {
+            let member = &mut self.nodes[index];
+            tracked.place = member.ranges(index).iter().find_map(|range| node::place_of(range, ip));
+            member.places.extend(tracked.place);
+        }
+        self.look(&heard.key);
+    }
+
+    fn let_go(&mut self, key: &ObjectKey) {
+        if let Some(tracked) = self.pods.remove(key)
+            && let Some(place) = tracked.place
+        {
+            self.nodes[tracked.node].places.remove(&place);
+        }
+    }
+
+    /// Decides what a pod does next.
+    fn look(&mut self, key: &ObjectKey) {
+        let Some(tracked) = self.pods.get(key) else { return };
+        let member = &self.nodes[tracked.node];
+        if !member.is_alive()
+            || tracked.is_busy
+            || tracked.is_removed
+            || tracked.pod.version < tracked.written
+        {
+            return;
+        }
+        let (node, now) = (tracked.node, self.world.now());
+        match plan::next(&tracked.pod, &profile(&tracked.pod, member), now) {
+            Next::Nothing => {}
+            Next::At(when) => self.wake_at(key, when, now),
+            Next::Write(stage) => self.write(key, &stage, now),
+            Next::Remove => {
+                let uid = tracked.pod.uid.to_string();
+                self.ask(node, What::Remove { key: key.clone(), uid });
+                self.mark(key, |tracked| tracked.is_busy = true);
+            }
+        }
+    }
+
+    fn wake_at(&mut self, key: &ObjectKey, when: Timestamp, now: Timestamp) {
+        let delay = when.since(now).to_std().unwrap_or_default();
+        let at = Instant::now() + delay;
+        let Some(tracked) = self.pods.get_mut(key) else { return };
+        if tracked.wakes.is_none_or(|wakes| at < wakes) {
+            tracked.wakes = Some(at);
+            self.due.push(Reverse((at, Due::Pod(key.clone()))));
+        }
+    }
+
+    fn write(&mut self, key: &ObjectKey, stage: &Stage, now: Timestamp) {
+        let Some(tracked) = self.pods.get_mut(key) else { return };
+        let (node, member) = (tracked.node, &mut self.nodes[tracked.node]);
+        let ranges = member.ranges(node);
+        if tracked.place.is_none() && !tracked.pod.host_network {
+            tracked.place = ranges.first().and_then(|range| member.take_place(range));
+        }
+        let pod = match tracked.place {
+            Some(place) => ranges.iter().map(|range| node::address_at(range, place)).collect(),
+            None if tracked.pod.host_network => vec![node::address(node)],
+            // Its node is full: it is tried again when something about it changes.
+            None => return,
+        };
+        let addresses = Addresses { node: node::address(node), pod };
+        let uid = tracked.pod.uid.to_string();
+        let patch = status::patch(&tracked.pod, &uid, stage, &addresses, now);
+        tracked.is_busy = true;
+        let what = match stage {
+            Stage::Creating => "create containers",
+            Stage::Refused(_) => "refuse",
+            Stage::Running { ready: true, .. } => "run, ready",
+            Stage::Running { .. } => "run",
+            Stage::BackOff { .. } => "back off",
+            Stage::Ended { .. } => "end",
+        };
+        let outcome = format!("on {}", node::name(node));
+        self.journal.note(&uid, Noted { when: now, who: "simulated-node", what, outcome });
+        self.ask(node, What::PodStatus { key: key.clone(), uid, patch });
+    }
+
+    fn mark(&mut self, key: &ObjectKey, mark: impl FnOnce(&mut Tracked)) {
+        if let Some(tracked) = self.pods.get_mut(key) {
+            mark(tracked);
+        }
+    }
+
+    /// What came of a request.
+    pub(crate) fn done(&mut self, done: Done) {
+        let index = done.node;
+        match done.what {
+            Outcome::Registered(Ok(object)) => self.registered(index, object.meta().uid()),
+            Outcome::Registered(Err(error)) => {
+                warn!(node = node::name(index), %error, "cannot register");
+                self.later(AGAIN, Due::Register(index));
+            }
+            Outcome::NodeStatus(result) => {
+                self.nodes[index].is_telling = false;
+                if let Err(error) = result {
+                    debug!(node = node::name(index), %error, "cannot say how it is");
+                }
+            }
+            Outcome::Renewed(result) => self.renewed(index, result),
+            Outcome::PodStatus { key, uid, result } => self.told(&key, &uid, result),
+            Outcome::Removed { key, uid, result } => {
+                let gone = result.as_ref().err().is_none_or(Error::is_not_found);
+                self.settle(&key, &uid, gone, |tracked| tracked.is_removed = true);
+            }
+        }
+    }
+
+    fn renewed(&mut self, index: usize, result: Result<ResourceVersion, Error>) {
+        let first = self.nodes[index].lease == ResourceVersion::default();
+        match result {
+            Ok(version) => {
+                self.nodes[index].lease = version;
+                // All nodes begin at once; from the second time on they are spread over the whole interval.
+                let every = self.config.renew_every;
+                let delay = if first { every.mul_f64(self.world.fraction()) } else { every };
+                self.later(delay, Due::Renew(index));
+            }
+            Err(error) => {
+                debug!(node = node::name(index), %error, "the lease is not renewed");
+                self.nodes[index].lease = ResourceVersion::default();
+                self.later(AGAIN, Due::Renew(index));
+            }
+        }
+        self.tell_status(index);
+    }
+
+    fn told(&mut self, key: &ObjectKey, uid: &str, result: Result<ResourceVersion, Error>) {
+        match result {
+            Ok(version) => self.settle(key, uid, true, |tracked| tracked.written = version),
+            // It is gone: whoever deleted it is heard of soon.
+            Err(error) if error.is_not_found() => self.settle(key, uid, true, |_| {}),
+            Err(error) => {
+                debug!(pod = %key, %error, "its status is not written");
+                self.settle(key, uid, false, |_| {});
+            }
+        }
+    }
+
+    /// The request about a pod has been answered; if it is another pod by now, that is none of its business.
+    fn settle(&mut self, key: &ObjectKey, uid: &str, went_well: bool, mark: impl FnOnce(&mut Tracked)) {
+        let Some(tracked) = self.pods.get_mut(key).filter(|tracked| tracked.pod.uid == uid) else { return };
+        tracked.is_busy = false;
+        if went_well {
+            mark(tracked);
+            self.look(key);
+        } else {
+            let now = self.world.now();
+            self.wake_at(key, now + AGAIN.into(), now);
+        }
+    }
+}
+
+/// What a pod's annotation says, or else its node's label.
+fn profile(pod: &Pod, member: &Member) -> Result<Profile, ProfileError> {
+    pod.profile.as_ref().or(member.held.profile.as_ref()).map_or(Ok(Profile::default()), |text| text.parse())
+}

@@ -1,0 +1,80 @@
+//! Simulated nodes: they exist in the API alone, and whatever is scheduled on them seems to run.
+//!
+//! A fleet of nodes registers itself, renews its leases, and takes its pods through the lives that a small [`Profile`]
+//! describes: ready, succeeded, failed, hanging. To everybody else these are nodes like any other: each speaks to the
+//! API as `system:node:NAME` with the rights of a kubelet.
+//!
+//! What is heard of pods and nodes becomes requests in `fleet`: one task for all nodes, one shared informer of pods, one
+//! heap of what is due when. What a pod does next is decided by `plan`, purely and from what the API itself says of the
+//! pod, so that a restart goes on where the last process stopped; `status` is how that looks in the API, `request` sends
+//! it. Nothing is kept per node but some hundred bytes.
+
+mod fleet;
+mod node;
+mod plan;
+mod pod;
+mod profile;
+mod request;
+mod status;
+
+use std::time::Duration;
+
+use coracle_client::{Client, Informers, Journal, Resource, Selection, Tasks};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::time::{Instant, sleep_until};
+use tracing::info;
+
+pub use profile::{Outcome, Profile, ProfileError, SIMULATE};
+
+use fleet::Fleet;
+
+/// Requests under way at once.
+const IN_FLIGHT: usize = 64;
+/// A moment that is never reached.
+const NEVER: Duration = Duration::from_secs(86_400 * 365);
+
+/// What a fleet is to be.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// How many nodes.
+    pub nodes: usize,
+    /// How often each node renews its lease.
+    pub renew_every: Duration,
+    /// What the nodes say their kubelet is: `v1.36.0`.
+    pub version: String,
+}
+
+/// Runs the fleet. `reader` may list and watch all pods and nodes; `client_of` is the client of one node. Never returns.
+pub async fn run(
+    config: Config,
+    reader: &Client,
+    client_of: impl Fn(&str) -> Client + Send + Sync + 'static,
+    journal: Journal,
+    tasks: &Tasks,
+) {
+    let informers = Informers::new(reader.clone(), tasks.clone());
+    let nodes = informers.of::<node::Node>(&Resource::builtin("", "v1", "nodes"));
+    let bound = Selection::all(&Resource::builtin("", "v1", "pods")).fields("spec.nodeName!=");
+    let pods = informers.of::<pod::Pod>(bound);
+    nodes.synced().await;
+    let (mut node_changes, mut pod_changes) = (nodes.subscribe(), pods.subscribe());
+    info!(nodes = config.nodes, "simulated nodes begin");
+    let mut fleet = Fleet::new(config, reader.world(), journal);
+    let mut under_way = FuturesUnordered::new();
+    loop {
+        while under_way.len() < IN_FLIGHT
+            && let Some(request) = fleet.next_request()
+        {
+            let client = client_of(&node::name(request.node));
+            under_way.push(request.send(client));
+        }
+        let due = fleet.next_due().unwrap_or_else(|| Instant::now() + NEVER);
+        tokio::select! {
+            Some(done) = under_way.next() => fleet.done(done),
+            change = node_changes.next() => fleet.hear_node(&change),
+            change = pod_changes.next() => fleet.hear_pod(&change),
+            () = sleep_until(due) => fleet.wake(),
+        }
+    }
+}

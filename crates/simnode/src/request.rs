@@ -1,0 +1,112 @@
+//! What a node asks of the API, and what came of it.
+
+use coracle_api::Value;
+use coracle_api::resource_version::ResourceVersion;
+use coracle_client::{Access, Client, DeleteOptions, Error, ObjectKey, Patch, Resource};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+/// A request of one node.
+pub(crate) struct Request {
+    /// Which node asks.
+    pub(crate) node: usize,
+    pub(crate) what: What,
+}
+
+/// What is asked.
+pub(crate) enum What {
+    /// The node is registered.
+    Register(Value),
+    /// The node says how it is.
+    NodeStatus(Value),
+    /// The lease is renewed: replaced where its version is known, otherwise made, or asked for its version.
+    Renew(Value),
+    /// A pod's status is written.
+    PodStatus { key: ObjectKey, uid: String, patch: Value },
+    /// A pod is gone for good.
+    Remove { key: ObjectKey, uid: String },
+}
+
+/// What came of a request.
+pub(crate) struct Done {
+    pub(crate) node: usize,
+    pub(crate) what: Outcome,
+}
+
+pub(crate) enum Outcome {
+    /// Answers the node's object.
+    Registered(Result<Value, Error>),
+    NodeStatus(Result<Value, Error>),
+    /// Answers the lease's version.
+    Renewed(Result<ResourceVersion, Error>),
+    PodStatus {
+        key: ObjectKey,
+        uid: String,
+        result: Result<ResourceVersion, Error>,
+    },
+    Removed {
+        key: ObjectKey,
+        uid: String,
+        result: Result<(), Error>,
+    },
+}
+
+impl Request {
+    /// Asks as the node.
+    pub(crate) fn send(self, client: Client) -> BoxFuture<'static, Done> {
+        let node = self.node;
+        async move { Done { node, what: send(self.what, &client).await } }.boxed()
+    }
+}
+
+async fn send(what: What, client: &Client) -> Outcome {
+    let core = |plural: &str| client.resource(&Resource::builtin("", "v1", plural));
+    match what {
+        What::Register(object) => Outcome::Registered(register(&core("nodes"), &object).await),
+        What::NodeStatus(object) => {
+            let name = object.meta().name().to_string();
+            let patched = core("nodes").subresource("status").patch(&name, &Patch::Strategic(object)).await;
+            Outcome::NodeStatus(patched)
+        }
+        What::Renew(lease) => {
+            let leases = client.resource(&Resource::builtin("coordination.k8s.io", "v1", "leases"));
+            Outcome::Renewed(renew(&leases.namespace("kube-node-lease"), &lease).await)
+        }
+        What::PodStatus { key, uid, patch } => {
+            let pods = core("pods").namespace(&key.namespace).subresource("status");
+            let written = pods.patch(&key.name, &Patch::Strategic(patch)).await;
+            Outcome::PodStatus { key, uid, result: written.map(|pod| version(&pod)) }
+        }
+        What::Remove { key, uid } => {
+            let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::only(&uid) };
+            let deleted = core("pods").namespace(&key.namespace).delete(&key.name, &options).await;
+            Outcome::Removed { key, uid, result: deleted.map(drop) }
+        }
+    }
+}
+
+async fn register(nodes: &Access, object: &Value) -> Result<Value, Error> {
+    match nodes.create(object).await {
+        Err(error) if error.is_already_exists() => nodes.get(object.meta().name()).await,
+        made => made,
+    }
+}
+
+async fn renew(leases: &Access, lease: &Value) -> Result<ResourceVersion, Error> {
+    if !lease.meta().resource_version().is_empty() {
+        return leases.update(lease).await.map(|lease| version(&lease));
+    }
+    match leases.create(lease).await {
+        Err(error) if error.is_already_exists() => {
+            let held = version(&leases.get(lease.meta().name()).await?);
+            let mut lease = lease.clone();
+            lease.meta_mut().set_resource_version(held);
+            leases.update(&lease).await.map(|lease| version(&lease))
+        }
+        made => made.map(|lease| version(&lease)),
+    }
+}
+
+fn version(object: &Value) -> ResourceVersion {
+    object.meta().resource_version().parse().unwrap_or_default()
+}
