@@ -12,13 +12,17 @@ mod dns;
 mod flags;
 mod host;
 mod image;
+mod instance;
 mod kube_apiserver;
 mod kube_controller_manager;
 mod kube_scheduler;
+mod kubectl;
 mod process;
+mod running;
 mod server;
 mod storage;
 mod store;
+mod teardown;
 mod world;
 
 use std::process::ExitCode;
@@ -53,14 +57,24 @@ enum Command {
     /// Run the controllers alone, with upstream's flags
     #[command(disable_help_flag = true)]
     KubeControllerManager(kube_controller_manager::KubeControllerManager),
+    /// Run the kubectl of this host in its cluster
+    Kubectl(kubectl::Kubectl),
+    /// Remove a cluster from this machine, with all that it keeps
+    Reset(teardown::Reset),
     /// Run a cluster in one process
     Server(server::Server),
+    /// End the pods of this machine's cluster
+    Stop(teardown::Stop),
     /// Back up, restore and check the embedded store
     Store(store::Store),
 }
 
 fn main() -> ExitCode {
-    match CommandLine::parse().command {
+    let arguments = match server::expand(std::env::args_os().collect()) {
+        Ok(arguments) => arguments,
+        Err(error) => return exit_code(Err(error)),
+    };
+    match CommandLine::parse_from(arguments).command {
         Command::Bench(command) => exit_code(bench::run(&command)),
         Command::Ctr(command) => exit_code(ctr::run(command)),
         Command::Decode(command) => exit_code(decode::run(&command)),
@@ -69,7 +83,10 @@ fn main() -> ExitCode {
         Command::KubeApiserver(command) => exit_code(kube_apiserver::run(&command)),
         Command::KubeScheduler(command) => exit_code(kube_scheduler::run(&command)),
         Command::KubeControllerManager(command) => exit_code(kube_controller_manager::run(&command)),
+        Command::Kubectl(command) => exit_code(kubectl::run(&command)),
+        Command::Reset(command) => exit_code(teardown::reset(&command)),
         Command::Server(command) => exit_code(server::run(&command)),
+        Command::Stop(command) => exit_code(teardown::stop(&command)),
         Command::Store(command) => exit_code(store::run(&command)),
     }
 }

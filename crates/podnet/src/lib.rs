@@ -39,6 +39,11 @@ pub trait PodNetwork: Send + Sync {
     /// Why no pod can be connected now. Shown to users as the reason why the node is not ready.
     fn ready(&self) -> Result<(), NotReady>;
 
+    /// Tells it which ranges the cluster has given this node. A network that knows its own takes no notice.
+    async fn learn_ranges(&self, _: Vec<IpNet>) -> Result<(), Error> {
+        Ok(())
+    }
+
     async fn attach(&self, pod: &Pod) -> Result<Attachment, Error>;
 
     async fn detach(&self, pod: &Pod) -> Result<(), Error>;

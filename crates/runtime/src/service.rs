@@ -105,8 +105,18 @@ impl coracle_cri::Runtime for Runtime {
         Ok(CgroupDriver::Cgroupfs)
     }
 
-    async fn update_runtime_config(&self, _: RuntimeConfig) -> Result<()> {
-        // The address range of pods is the network's own business, which has it from the node.
+    async fn update_runtime_config(&self, config: RuntimeConfig) -> Result<()> {
+        let ranges = config.network_config.unwrap_or_default().pod_cidr;
+        if let (Some(network), false) = (&self.node.network, ranges.is_empty()) {
+            let parse = |range: &str| {
+                let range = range.trim();
+                range.parse().map_err(|_| {
+                    coracle_cri::Error::InvalidArgument(format!("{range:?} is no range of addresses"))
+                })
+            };
+            let ranges = ranges.split(',').map(parse).collect::<Result<_>>()?;
+            network.learn_ranges(ranges).await.map_err(Error::Network)?;
+        }
         Ok(())
     }
 

@@ -1,18 +1,23 @@
-//! `coracle server`: a cluster in one process. Today that is its API server, on the embedded store or an etcd, its
-//! controllers and its scheduler.
+//! `coracle server`: a cluster in one process: its API server, on the embedded store or an etcd, its controllers and
+//! scheduler, and the node on which its pods run.
 
+mod file;
+mod kubeconfig;
+pub(crate) mod node;
+mod place;
 mod scheduler;
 mod simulated;
 
 use std::convert::Infallible;
+use std::ffi::OsString;
+use std::fs;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine;
-use clap::{Args, ValueEnum};
+use clap::{Args, Command, ValueEnum};
 use coracle_apiserver::access::{Mode, ServiceAccountConfig, TokenConfig};
 use coracle_apiserver::admission::Wishes;
 use coracle_apiserver::bootstrap::Advertised;
@@ -23,14 +28,19 @@ use coracle_controllers::manager::UnknownController;
 use coracle_controllers::{Manager, Selected};
 use coracle_store::face::{Face, FaceConfig, FaceError, FaceTls, Listen};
 use ipnet::IpNet;
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::certificates::{self, CertificateError, Certificates, Pair};
+use crate::certificates::{CertificateError, Certificates, Pair};
 use crate::controllers;
 use crate::host;
+use crate::instance::{DEFAULT_DATA_DIR, Instance};
 use crate::process::{self, ProcessError};
+use crate::running;
 use crate::storage::{EmbeddedSettings, EtcdSettings, Storage, StorageError};
 use crate::world::WORLD;
+pub(crate) use file::FileError;
+use place::{Place, PlaceError, Wanted, nth_address};
 
 /// Runs a cluster: today its API server, which keeps objects and tells of their changes, its controllers and scheduler.
 ///
@@ -38,18 +48,23 @@ use crate::world::WORLD;
 /// that runs apart.
 #[derive(Args)]
 pub(crate) struct Server {
+    /// File that says any of this: its keys are these flags without the dashes
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Without a node: no pods run here
     #[arg(long, required = true)]
     no_node: bool,
     /// Where everything is kept
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
-    /// Address to listen on
-    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
-    bind_address: IpAddr,
-    /// Port to listen on; 0: a free one
-    #[arg(long, value_name = "PORT", default_value_t = 6443)]
-    https_port: u16,
+    /// Address to listen on [default: all, or 127.0.0.1 without a node]
+    #[arg(long, value_name = "ADDRESS")]
+    bind_address: Option<IpAddr>,
+    /// Port to listen on; 0: a free one [default: what it had before, 6443, or a free one]
+    #[arg(long, value_name = "PORT")]
+    https_port: Option<u16>,
+    #[command(flatten)]
+    network: NetworkFlags,
     /// Also show the store as an etcd, for etcdctl: unix:///PATH, or HOST:PORT with the cluster's own certificates
     /// (DIR/pki: ca.crt, and admin.crt with admin.key for the client)
     #[arg(long, value_name = "ADDRESS", value_parser = etcd_address)]
@@ -67,6 +82,26 @@ pub(crate) struct Server {
     simulated_nodes: u16,
     #[command(flatten)]
     etcd: EtcdFlags,
+}
+
+/// The addresses of a cluster, and its node.
+#[derive(Args)]
+struct NetworkFlags {
+    /// Addresses of pods [default: 10.244.0.0/16, or the next that is free here]
+    #[arg(long, value_name = "RANGE")]
+    cluster_cidr: Option<IpNet>,
+    /// Addresses of Services [default: 10.96.0.0/12, or the next that is free here]
+    #[arg(long, value_name = "RANGE")]
+    service_cidr: Option<IpNet>,
+    /// What names of the cluster end with
+    #[arg(long, value_name = "DOMAIN", default_value = "cluster.local")]
+    cluster_domain: String,
+    /// What the node is called [default: the host's name]
+    #[arg(long, value_name = "NAME", conflicts_with = "no_node")]
+    node_name: Option<String>,
+    /// Port of the kubelet; 0: a free one [default: what it had before, 10250, or a free one]
+    #[arg(long, value_name = "PORT", conflicts_with = "no_node")]
+    kubelet_port: Option<u16>,
 }
 
 /// What a cluster has beside its API server.
@@ -128,9 +163,6 @@ impl EtcdFlags {
     }
 }
 
-/// Addresses of Services.
-const SERVICES: &str = "10.96.0.0/12";
-
 fn etcd_address(text: &str) -> Result<Listen, String> {
     match text.strip_prefix("unix://") {
         Some(path) if path.starts_with('/') => Ok(Listen::Unix(PathBuf::from(path))),
@@ -153,10 +185,19 @@ pub(crate) enum ServerError {
     Bind { address: SocketAddr, error: io::Error },
     #[error("the store cannot be shown as an etcd")]
     Face(#[from] FaceError),
+    #[error("{}: a server runs here already", .0.display())]
+    RunsAlready(PathBuf),
+    #[error(transparent)]
+    Place(#[from] PlaceError),
     #[error("--controllers: {0}")]
     Controllers(#[from] UnknownController),
     #[error(transparent)]
     Run(#[from] RunError),
+}
+
+/// The command line with what the configuration file adds that it names.
+pub(crate) fn expand(arguments: Vec<OsString>) -> Result<Vec<OsString>, FileError> {
+    file::expand(arguments, &Server::augment_args(Command::new("server")))
 }
 
 pub(crate) fn run(command: &Server) -> Result<(), ServerError> {
@@ -165,49 +206,37 @@ pub(crate) fn run(command: &Server) -> Result<(), ServerError> {
 }
 
 async fn serve(command: &Server) -> Result<(), ServerError> {
-    debug_assert!(command.no_node, "the command line demands it");
     let folder = &command.data_dir;
+    let unusable = |error| ProcessError::DataDir { folder: folder.clone(), error };
+    fs::create_dir_all(folder).map_err(unusable)?;
+    let instance = Instance::of(folder).map_err(unusable)?;
+    let _running = running::begin(&instance.data_dir)
+        .map_err(unusable)?
+        .ok_or_else(|| ServerError::RunsAlready(instance.data_dir.clone()))?;
+    let place = command.place(&instance)?;
     let storage = command.etcd.storage(folder);
     let opened = storage.open()?;
-    let asked = SocketAddr::new(command.bind_address, command.https_port);
-    let unbound = |error| ServerError::Bind { address: asked, error };
-    let listener = serve::bind(asked).await.map_err(unbound)?;
-    let address = listener.local_addr().map_err(unbound)?;
+    let listener = command.listen(place.https_port).await?;
+    let address = listener.local_addr().map_err(|error| command.unbound(place.https_port, error))?;
+    let place = Place { https_port: address.port(), ..place };
+    place::remember(&instance, &place)?;
 
     let pki = Certificates::new(folder);
     let authority = pki.authority()?;
-    let reachable = host::reachable_address(address.ip());
-    let services: IpNet = SERVICES.parse().expect("it is a range");
+    let reachable = reachable_address(address.ip(), &place);
+    let advertised = SocketAddr::new(reachable, address.port());
     let own = [address.ip(), IpAddr::V4(Ipv4Addr::LOCALHOST), reachable];
-    let addresses: Vec<IpAddr> = own.into_iter().chain(services.hosts().next()).collect();
+    let addresses: Vec<IpAddr> = own.into_iter().chain(nth_address(&place.service_cidr, 1)).collect();
     let server = pki.server(&authority, &addresses)?;
-    let kubeconfig = write_kubeconfigs(folder, address, &pki, &authority)?;
+    let kubeconfig = kubeconfig::write(folder, local_address(address), &pki, &authority)?;
 
     let shown = command.etcd_listen.as_ref().zip(opened.embedded.as_ref());
     let show = |(listen, store): (&Listen, &_)| {
         Face::show(Arc::clone(store), face_config(listen, &server, &authority))
     };
     let face = shown.map(show).transpose()?;
-    let config = Config {
-        certificate: pki.files("apiserver"),
-        tls13_only: false,
-        http2: true,
-        http2_streams: 100,
-        client_authorities: Some(pki.files("ca").certificate),
-        front_proxy: None,
-        tokens: tokens(pki.service_account_key()?, SocketAddr::new(reachable, address.port())),
-        authorization: vec![Mode::Node, Mode::Rbac],
-        anonymous: true,
-        shared_store: storage.is_shared(),
-        compaction: storage.compaction(),
-        admission: Wishes { enable: vec!["NodeRestriction".to_string()], ..Wishes::default() },
-        allow_privileged: true,
-        request_timeout: Duration::from_secs(60),
-        min_request_timeout: Duration::from_secs(1800),
-        shutdown_delay: Duration::ZERO,
-        advertised: advertised(SocketAddr::new(reachable, address.port()), services),
-    };
-    let ready = || process::announce(&readiness(address, &kubeconfig, face.as_ref()));
+    let config = command.config(&pki, &storage, advertised, place.service_cidr)?;
+    let ready = || process::announce(&readiness(local_address(address), &kubeconfig, face.as_ref()));
     let journal = Journal::new();
     let (door, tasks) = begin_controllers(&command.controllers, storage.is_shared(), &journal)?;
     let schedules = !command.disable.contains(&Component::Scheduler);
@@ -234,19 +263,81 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     Ok(result??)
 }
 
-/// The files that let clients in; the answer is the administrator's.
-fn write_kubeconfigs(
-    folder: &Path,
-    address: SocketAddr,
-    pki: &Certificates,
-    authority: &Pair,
-) -> Result<PathBuf, CertificateError> {
-    let write = |name: &str, user: &Pair| {
-        let file = folder.join(format!("{name}.kubeconfig"));
-        certificates::write_private(&file, &kubeconfig_text(address, authority, name, user)).map(|()| file)
-    };
-    write("scheduler", &pki.scheduler(authority)?)?;
-    write("admin", &pki.administrator(authority)?)
+impl Server {
+    /// The ranges and ports of this cluster. Without a node they are in nobody's way.
+    fn place(&self, instance: &Instance) -> Result<Place, PlaceError> {
+        let wanted = Wanted {
+            cluster_cidr: self.network.cluster_cidr,
+            service_cidr: self.network.service_cidr,
+            https_port: self.https_port,
+            kubelet_port: self.network.kubelet_port,
+        };
+        let held = if self.no_node { Vec::new() } else { place::held_by_others(instance) };
+        place::decide(&wanted, place::remembered(instance)?.as_ref(), &held)
+    }
+
+    /// Listens on the port, or on a free one where nobody has asked for that port.
+    async fn listen(&self, port: u16) -> Result<TcpListener, ServerError> {
+        let default = if self.no_node { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED };
+        let ip = self.bind_address.unwrap_or(IpAddr::V4(default));
+        match serve::bind(SocketAddr::new(ip, port)).await {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && self.https_port.is_none() => {
+                tracing::info!(port, "somebody else has this port: another one is taken");
+                serve::bind(SocketAddr::new(ip, 0)).await.map_err(|error| self.unbound(0, error))
+            }
+            listener => listener.map_err(|error| self.unbound(port, error)),
+        }
+    }
+
+    fn unbound(&self, port: u16, error: io::Error) -> ServerError {
+        let ip = self.bind_address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        ServerError::Bind { address: SocketAddr::new(ip, port), error }
+    }
+
+    /// The API server of this cluster; `reachable` is where others find it.
+    fn config(
+        &self,
+        pki: &Certificates,
+        storage: &Storage,
+        reachable: SocketAddr,
+        services: IpNet,
+    ) -> Result<Config, CertificateError> {
+        Ok(Config {
+            certificate: pki.files("apiserver"),
+            tls13_only: false,
+            http2: true,
+            http2_streams: 100,
+            client_authorities: Some(pki.files("ca").certificate),
+            front_proxy: None,
+            tokens: tokens(pki.service_account_key()?, &self.network.cluster_domain, reachable),
+            authorization: vec![Mode::Node, Mode::Rbac],
+            anonymous: true,
+            shared_store: storage.is_shared(),
+            compaction: storage.compaction(),
+            admission: Wishes { enable: vec!["NodeRestriction".to_string()], ..Wishes::default() },
+            allow_privileged: true,
+            request_timeout: Duration::from_secs(60),
+            min_request_timeout: Duration::from_secs(1800),
+            shutdown_delay: Duration::ZERO,
+            advertised: advertised(reachable, services),
+        })
+    }
+}
+
+/// Where pods and other machines find what listens on `bind`. A host that leads nowhere still has the bridge of its
+/// pods, whose address is the first of theirs.
+fn reachable_address(bind: IpAddr, place: &Place) -> IpAddr {
+    let reachable = host::reachable_address(bind);
+    let bridge =
+        nth_address(&place.cluster_cidr, 1).filter(|_| reachable.is_loopback() && bind.is_unspecified());
+    bridge.unwrap_or(reachable)
+}
+
+/// Where programs of this machine find it.
+fn local_address(address: SocketAddr) -> SocketAddr {
+    let local =
+        if address.is_ipv6() { IpAddr::V6(Ipv6Addr::LOCALHOST) } else { IpAddr::V4(Ipv4Addr::LOCALHOST) };
+    SocketAddr::new(if address.ip().is_unspecified() { local } else { address.ip() }, address.port())
 }
 
 /// Where pods and clients find this server.
@@ -255,8 +346,8 @@ fn advertised(at: SocketAddr, services: IpNet) -> Advertised {
 }
 
 /// Service accounts get their tokens from this server; `address` is where others find it.
-fn tokens(signing_key_file: PathBuf, address: SocketAddr) -> TokenConfig {
-    let issuer = "https://kubernetes.default.svc.cluster.local".to_string();
+fn tokens(signing_key_file: PathBuf, domain: &str, address: SocketAddr) -> TokenConfig {
+    let issuer = format!("https://kubernetes.default.svc.{domain}");
     TokenConfig {
         static_file: None,
         bootstrap: true,
@@ -316,17 +407,4 @@ fn face_config(listen: &Listen, server: &Pair, authority: &Pair) -> FaceConfig {
         });
     }
     config
-}
-
-fn kubeconfig_text(address: SocketAddr, authority: &Pair, name: &str, user: &Pair) -> String {
-    let base64 = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
-    format!(
-        "apiVersion: v1\nkind: Config\nclusters:\n- name: coracle\n  cluster:\n    server: https://{address}\n    \
-         certificate-authority-data: {}\nusers:\n- name: {name}\n  user:\n    client-certificate-data: {}\n    \
-         client-key-data: {}\ncontexts:\n- name: coracle\n  context:\n    cluster: coracle\n    user: {name}\n\
-         current-context: coracle\n",
-        base64(&authority.certificate),
-        base64(&user.certificate),
-        base64(&user.key)
-    )
 }

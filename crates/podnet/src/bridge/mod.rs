@@ -117,6 +117,10 @@ impl PodNetwork for Bridge {
         })
     }
 
+    async fn learn_ranges(&self, ranges: Vec<IpNet>) -> Result<(), Error> {
+        self.set_ranges(ranges).await
+    }
+
     async fn attach(&self, pod: &Pod) -> Result<Attachment, Error> {
         let pod = pod.clone();
         self.ask(move |worker| worker.attach(&pod)).await

@@ -82,6 +82,8 @@ pub enum ImageError {
     Import(#[from] ImportError),
     #[error(transparent)]
     Registry(#[from] RegistryError),
+    #[error("cannot read what image {name} is made of")]
+    BuiltIn { name: String, source: std::io::Error },
     #[error("a thread that unpacked a layer has panicked")]
     Panicked,
 }

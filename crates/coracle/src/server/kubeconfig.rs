@@ -1,0 +1,36 @@
+//! The files that let clients in.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+
+use crate::certificates::{self, CertificateError, Certificates, Pair};
+
+/// Writes them all; the answer is the administrator's.
+pub(super) fn write(
+    folder: &Path,
+    address: SocketAddr,
+    pki: &Certificates,
+    authority: &Pair,
+) -> Result<PathBuf, CertificateError> {
+    let write = |name: &str, user: &Pair| {
+        let file = folder.join(format!("{name}.kubeconfig"));
+        certificates::write_private(&file, &text(address, authority, name, user)).map(|()| file)
+    };
+    write("scheduler", &pki.scheduler(authority)?)?;
+    write("admin", &pki.administrator(authority)?)
+}
+
+fn text(address: SocketAddr, authority: &Pair, name: &str, user: &Pair) -> String {
+    let base64 = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
+    format!(
+        "apiVersion: v1\nkind: Config\nclusters:\n- name: coracle\n  cluster:\n    server: https://{address}\n    \
+         certificate-authority-data: {}\nusers:\n- name: {name}\n  user:\n    client-certificate-data: {}\n    \
+         client-key-data: {}\ncontexts:\n- name: coracle\n  context:\n    cluster: coracle\n    user: {name}\n\
+         current-context: coracle\n",
+        base64(&authority.certificate),
+        base64(&user.certificate),
+        base64(&user.key)
+    )
+}

@@ -1,0 +1,128 @@
+//! `coracle stop` ends the pods of this machine's cluster, `coracle reset` removes all that it made.
+//!
+//! A server that ends leaves its pods running, on purpose. Here they are ended: first the server, so that nobody brings
+//! them back, then pod by pod through the same runtime that made them.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use coracle_cri::Runtime as _;
+use coracle_cri::v1::PodSandboxFilter;
+use coracle_runtime::Runtime;
+use coracle_runtime::images::{ImageError, ImageStore};
+use coracle_runtime::rootfs::OverlayRootFs;
+
+use crate::instance::{DEFAULT_DATA_DIR, Instance};
+use crate::process::{self, ProcessError};
+use crate::running;
+use crate::server::node;
+
+/// Ends the pods of a cluster on this machine, and its server if that runs. Nothing that it keeps is lost: `coracle
+/// server` brings everything back.
+#[derive(Args)]
+pub(crate) struct Stop {
+    /// Data directory of the cluster
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
+    data_dir: PathBuf,
+}
+
+/// Removes a cluster from this machine: its pods, network, packet filter rules, cgroups, and all that it keeps.
+#[derive(Args)]
+pub(crate) struct Reset {
+    /// Data directory of the cluster
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
+    data_dir: PathBuf,
+    /// Do it: everything that the cluster keeps is lost
+    #[arg(long)]
+    yes: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TeardownError {
+    #[error("{}: no cluster is kept there", .0.display())]
+    NoCluster(PathBuf),
+    #[error("all that the cluster in {} keeps would be lost; say --yes if that is meant", .0.display())]
+    NotSure(PathBuf),
+    #[error("the server cannot be ended")]
+    Server(#[source] io::Error),
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    #[error(transparent)]
+    Images(#[from] ImageError),
+    #[error("the pods cannot be looked at")]
+    Runtime(#[from] coracle_runtime::Error),
+    #[error("pod {pod} cannot be ended: {error}")]
+    Pod { pod: String, error: coracle_cri::Error },
+    #[error("the network of pods cannot be removed")]
+    Network(#[from] coracle_podnet::Error),
+    #[error("{}: cannot be removed: {error}", path.display())]
+    Remove { path: PathBuf, error: io::Error },
+}
+
+pub(crate) fn stop(command: &Stop) -> Result<(), TeardownError> {
+    let instance = find(&command.data_dir)?;
+    let (was_running, _held) = running::end(&instance.data_dir).map_err(TeardownError::Server)?;
+    let pods = process::block_on(end_pods(&instance))??;
+    let server = if was_running { "the server and " } else { "" };
+    process::announce(&format!("ended {server}{pods} pods; `coracle server` brings them back\n"));
+    Ok(())
+}
+
+pub(crate) fn reset(command: &Reset) -> Result<(), TeardownError> {
+    let instance = find(&command.data_dir)?;
+    if !command.yes {
+        return Err(TeardownError::NotSure(instance.data_dir));
+    }
+    let held = running::end(&instance.data_dir).map_err(TeardownError::Server)?;
+    process::block_on(remove(&instance))??;
+    drop(held);
+    process::announce(&format!("removed the cluster in {}\n", instance.data_dir.display()));
+    Ok(())
+}
+
+fn find(data_dir: &Path) -> Result<Instance, TeardownError> {
+    let known = data_dir.join("pki").exists();
+    let instance = Instance::of(data_dir).ok().filter(|_| known);
+    instance.ok_or_else(|| TeardownError::NoCluster(data_dir.to_path_buf()))
+}
+
+/// Ends all pods; how many there were.
+async fn end_pods(instance: &Instance) -> Result<usize, TeardownError> {
+    if !instance.runtime().root.exists() {
+        return Ok(0);
+    }
+    let network = node::network(instance, Vec::new(), Vec::new()).await?;
+    let images = ImageStore::open(node::images(instance))?;
+    let rootfs = OverlayRootFs::new(images, node::mounts(instance));
+    let runtime = Runtime::open(instance.runtime(), Arc::new(rootfs), Some(Arc::new(network))).await?;
+    let pods = runtime.list_pod_sandbox(PodSandboxFilter::default()).await;
+    let pods = pods.map_err(|error| TeardownError::Pod { pod: "of this machine".to_owned(), error })?;
+    for pod in &pods {
+        let failed = |error| {
+            let name = pod
+                .metadata
+                .as_ref()
+                .map_or_else(String::new, |pod| format!("{}/{}", pod.namespace, pod.name));
+            TeardownError::Pod { pod: name, error }
+        };
+        runtime.remove_pod_sandbox(&pod.id).await.map_err(failed)?;
+    }
+    Ok(pods.len())
+}
+
+async fn remove(instance: &Instance) -> Result<(), TeardownError> {
+    end_pods(instance).await?;
+    node::network(instance, Vec::new(), Vec::new()).await?.tear_down().await?;
+    node::remove_mounts_and_groups(instance);
+    for path in [instance.run_dir(), instance.data_dir.clone()] {
+        match fs::remove_dir_all(&path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(TeardownError::Remove { path, error }),
+        }
+    }
+    Ok(())
+}
