@@ -7,16 +7,24 @@
 //! The path of data: the pods of this node come from the API server and are kept in the [`roster`] together with what
 //! the runtime says of each ([`observed`]). The rest of the crate asks these two, and the [`host`] that it all runs on;
 //! where things lie on the disk is [`layout`]'s business. What a pod needs besides containers is done behind the traits
-//! of [`parts`]: its volumes, its environment, its probes, its hooks.
+//! of [`parts`]: its [`volumes`], its [`env`]ironment, its [`probes`], its [`hooks`]; [`references`] holds the ConfigMaps and
+//! Secrets that pods name, [`downward`] tells pods about themselves.
 
 pub mod actions;
 pub mod backoff;
+pub mod downward;
+pub mod env;
+pub mod hooks;
 pub mod host;
+mod http_get;
 pub mod layout;
 pub mod observed;
 pub mod parts;
 pub mod pod;
+pub mod probes;
 pub mod qos;
+pub mod references;
 pub mod roster;
 pub mod spec;
 pub mod status;
+pub mod volumes;

@@ -1,0 +1,167 @@
+//! The environment of containers.
+//!
+//! [`Environment`] fetches what a container's variables are made of (ConfigMaps, Secrets, Services, files that init
+//! containers wrote), and `variables` makes them of it: it decides alone, in upstream's order and words. [`expand`]
+//! replaces `$(NAME)` in values, commands and paths; `services` are the variables that tell of Services.
+
+mod expand;
+mod file;
+mod services;
+#[cfg(test)]
+mod tests;
+mod variables;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use coracle_client::{Informer, Resource, Selection, Typed};
+use k8s_openapi::api::core::v1::{Container, Node, Pod, Service};
+
+use crate::downward::{Amounts, PodAddresses};
+use crate::host::Host;
+use crate::layout::Layout;
+use crate::parts::{EnvError, Environments};
+use crate::pod::PodView as _;
+use crate::references::References;
+use crate::volumes;
+pub use expand::{expand_all, expand_with};
+use services::{ServiceLink, service_variables};
+pub use variables::VariableError;
+use variables::{EnvFile, Ingredients, variables};
+
+/// How long the first container of a node waits until Services and the node itself have been heard of.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where environments come from.
+pub struct Environment {
+    layout: Layout,
+    /// Of the host, as texts.
+    addresses: Vec<String>,
+    references: Arc<References>,
+    services: Informer<ServiceLink>,
+    node: Informer<Typed<Node>>,
+}
+
+impl Environment {
+    pub fn new(host: &Host, references: Arc<References>) -> Environment {
+        Environment {
+            layout: host.layout.clone(),
+            addresses: host.addresses.iter().map(ToString::to_string).collect(),
+            references,
+            services: host.informers.of(&Resource::of::<Service>()),
+            node: own_node(host),
+        }
+    }
+
+    async fn make(
+        &self,
+        pod: &Pod,
+        container: &Container,
+        pod_ips: &[String],
+    ) -> Result<Vec<(String, String)>, VariableError> {
+        self.references.register(pod);
+        let heard = tokio::time::timeout(PATIENCE, self.services.synced()).await;
+        heard.map_err(|_| VariableError::NoServices)?;
+        let links = pod.pod_spec().enable_service_links.unwrap_or(true);
+        let known = self.services.list();
+        let services = service_variables(known.iter().map(|service| &service.object), pod.namespace(), links);
+        let allocatable = match asks_for_resources(container) {
+            true => allocatable(&self.node).await.ok_or(VariableError::NoNode)?,
+            false => Amounts::new(),
+        };
+        let (config_maps, secrets) = self.objects(pod, container).await;
+        let given = Ingredients {
+            pod,
+            container,
+            addresses: PodAddresses { pod: pod_ips, host: &self.addresses },
+            allocatable: &allocatable,
+            services,
+            config_maps,
+            secrets,
+            files: self.files(pod, container),
+        };
+        variables(&given)
+    }
+
+    /// The objects that a container names, each asked for once.
+    async fn objects(&self, pod: &Pod, container: &Container) -> (ConfigMaps, Secrets) {
+        let (mut config_maps, mut secrets) = (ConfigMaps::new(), Secrets::new());
+        let each = || container.env.iter().flatten().filter_map(|variable| variable.value_from.as_ref());
+        let all = || container.env_from.iter().flatten();
+        let names = all().filter_map(|from| Some(&from.config_map_ref.as_ref()?.name));
+        let names = names.chain(each().filter_map(|from| Some(&from.config_map_key_ref.as_ref()?.name)));
+        for name in names.filter(|name| !name.is_empty()) {
+            if !config_maps.contains_key(name) {
+                let found = self.references.config_map(pod.namespace(), name).await;
+                let entries = found.map(|found| found.data.clone().unwrap_or_default());
+                config_maps.insert(name.clone(), entries);
+            }
+        }
+        let names = all().filter_map(|from| Some(&from.secret_ref.as_ref()?.name));
+        let names = names.chain(each().filter_map(|from| Some(&from.secret_key_ref.as_ref()?.name)));
+        for name in names.filter(|name| !name.is_empty()) {
+            if !secrets.contains_key(name) {
+                let found = self.references.secret(pod.namespace(), name).await;
+                let entries = found.map(|found| found.data.clone().unwrap_or_default());
+                secrets.insert(name.clone(), entries);
+            }
+        }
+        (config_maps, secrets)
+    }
+
+    /// The files of variables that a container names.
+    fn files(&self, pod: &Pod, container: &Container) -> BTreeMap<(String, String), EnvFile> {
+        let sources = container.env.iter().flatten().filter_map(|variable| variable.value_from.as_ref());
+        let wanted = sources.filter_map(|source| source.file_key_ref.as_ref());
+        let read = wanted.map(|wanted| {
+            let file = match volumes::host_path(&self.layout, pod, &wanted.volume_name) {
+                None => EnvFile::NoVolume,
+                Some(volume) => EnvFile::Read {
+                    text: volumes::open_inside(&volume, &wanted.path)
+                        .and_then(std::io::read_to_string)
+                        .inspect_err(|error| tracing::warn!(pod = %pod.id(), %error, "a file of variables"))
+                        .ok(),
+                    path: volume.join(&wanted.path),
+                },
+            };
+            ((wanted.volume_name.clone(), wanted.path.clone()), file)
+        });
+        read.collect()
+    }
+}
+
+type ConfigMaps = BTreeMap<String, Result<BTreeMap<String, String>, crate::references::ReferenceError>>;
+type Secrets =
+    BTreeMap<String, Result<BTreeMap<String, k8s_openapi::ByteString>, crate::references::ReferenceError>>;
+
+#[async_trait]
+impl Environments for Environment {
+    async fn environment(
+        &self,
+        pod: &Pod,
+        container: &Container,
+        pod_ips: &[String],
+    ) -> Result<Vec<(String, String)>, EnvError> {
+        self.make(pod, container, pod_ips).await.map_err(|error| EnvError(error.to_string()))
+    }
+}
+
+/// The informer of this kubelet's own node.
+pub(crate) fn own_node(host: &Host) -> Informer<Typed<Node>> {
+    let itself = format!("metadata.name={}", host.node_name);
+    host.informers.of(Selection::all(&Resource::of::<Node>()).fields(&itself))
+}
+
+/// The size of this node, when it is known.
+pub(crate) async fn allocatable(node: &Informer<Typed<Node>>) -> Option<Amounts> {
+    tokio::time::timeout(PATIENCE, node.synced()).await.ok()?;
+    let node = node.list().into_iter().next()?;
+    node.status.as_ref()?.allocatable.clone()
+}
+
+fn asks_for_resources(container: &Container) -> bool {
+    let mut sources = container.env.iter().flatten().filter_map(|variable| variable.value_from.as_ref());
+    sources.any(|source| source.resource_field_ref.is_some())
+}

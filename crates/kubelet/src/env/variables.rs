@@ -1,0 +1,210 @@
+//! The environment of one container, from what it is made of.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use coracle_api::go_text::Quoted;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::{Container, EnvFromSource, EnvVarSource, FileKeySelector, Pod};
+
+use super::expand::expand;
+use super::file;
+use crate::downward::{
+    Allocatable, Amounts, DownwardError, PodAddresses, field_of_pod, resource_of_container,
+};
+use crate::pod::PodView as _;
+use crate::references::ReferenceError;
+
+/// Everything that an environment is made of, fetched before.
+pub(super) struct Ingredients<'a> {
+    pub(super) pod: &'a Pod,
+    pub(super) container: &'a Container,
+    pub(super) addresses: PodAddresses<'a>,
+    /// The size of the node.
+    pub(super) allocatable: &'a Amounts,
+    /// Variables about Services.
+    pub(super) services: BTreeMap<String, String>,
+    /// By name: the text values of ConfigMaps, and of Secrets.
+    pub(super) config_maps: BTreeMap<String, Result<BTreeMap<String, String>, ReferenceError>>,
+    pub(super) secrets: BTreeMap<String, Result<BTreeMap<String, ByteString>, ReferenceError>>,
+    /// Files of variables by volume and path.
+    pub(super) files: BTreeMap<(String, String), EnvFile>,
+}
+
+/// A file of variables.
+pub(super) enum EnvFile {
+    /// The pod has no such volume.
+    NoVolume,
+    Read {
+        path: PathBuf,
+        text: Option<String>,
+    },
+}
+
+/// Why there is no environment. The texts are upstream's; a container waits with them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VariableError {
+    #[error(transparent)]
+    Reference(#[from] ReferenceError),
+    #[error(transparent)]
+    Downward(#[from] DownwardError),
+    #[error("couldn't find key {key} in {kind} {namespace}/{name}")]
+    NoKey { kind: &'static str, key: String, namespace: String, name: String },
+    #[error("cannot find the volume {} referenced by FileKeyRef", Quoted(.0))]
+    NoVolume(String),
+    #[error("couldn't parse env file")]
+    File,
+    #[error("environment variable key {} not found in file {}", Quoted(key), Quoted(file))]
+    NoKeyInFile { key: String, file: String },
+    #[error("services have not yet been read at least once, cannot construct envvars")]
+    NoServices,
+    #[error("failed to find node object, expected a node")]
+    NoNode,
+}
+
+/// The variables: those of whole objects, then those of the container in its order, then those about Services. Of two
+/// of a name the later one counts, but what is about Services never hides what the container says.
+pub(super) fn variables(given: &Ingredients<'_>) -> Result<Vec<(String, String)>, VariableError> {
+    let mut made = Made::default();
+    for from in given.container.env_from.iter().flatten() {
+        for (name, value) in given.all_of(from)? {
+            made.set(format!("{}{name}", from.prefix.as_deref().unwrap_or_default()), value);
+        }
+    }
+    for variable in given.container.env.iter().flatten() {
+        let text = variable.value.as_deref().unwrap_or_default();
+        let value = match &variable.value_from {
+            Some(source) if text.is_empty() => match given.value_of(source)? {
+                Some(value) => value,
+                None => continue,
+            },
+            _ => expand(text, |name| made.get(name).or(given.services.get(name).map(String::as_str))),
+        };
+        made.set(variable.name.clone(), value);
+    }
+    for (name, value) in &given.services {
+        if made.get(name).is_none() {
+            made.set(name.clone(), value.clone());
+        }
+    }
+    Ok(made.variables)
+}
+
+/// Variables in the order in which they were first set.
+#[derive(Default)]
+struct Made {
+    variables: Vec<(String, String)>,
+    places: BTreeMap<String, usize>,
+}
+
+impl Made {
+    fn get(&self, name: &str) -> Option<&str> {
+        self.places.get(name).map(|place| self.variables[*place].1.as_str())
+    }
+
+    fn set(&mut self, name: String, value: String) {
+        match self.places.get(&name) {
+            Some(place) => self.variables[*place].1 = value,
+            None => {
+                self.places.insert(name.clone(), self.variables.len());
+                self.variables.push((name, value));
+            }
+        }
+    }
+}
+
+impl Ingredients<'_> {
+    /// All entries of an object; none, where it may be missing and is.
+    fn all_of(&self, from: &EnvFromSource) -> Result<Vec<(String, String)>, VariableError> {
+        let pairs = if let Some(wanted) = &from.config_map_ref {
+            let found = present(self.config_maps.get(&wanted.name), wanted.optional)?;
+            found.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())).collect()
+        } else if let Some(wanted) = &from.secret_ref {
+            let found = present(self.secrets.get(&wanted.name), wanted.optional)?;
+            found.into_iter().flatten().map(|(name, value)| (name.clone(), text(value))).collect()
+        } else {
+            Vec::new()
+        };
+        Ok(pairs)
+    }
+
+    /// What a source says; none: the variable is not there, and may be missing.
+    fn value_of(&self, source: &EnvVarSource) -> Result<Option<String>, VariableError> {
+        if let Some(field) = &source.field_ref {
+            return Ok(Some(field_of_pod(field, self.pod, self.addresses)?));
+        }
+        if let Some(resource) = &source.resource_field_ref {
+            let allocatable = Allocatable::OfPodThenNode(self.allocatable);
+            let value = resource_of_container(resource, self.pod, Some(self.container), allocatable)?;
+            return Ok(Some(value));
+        }
+        if let Some(wanted) = &source.config_map_key_ref {
+            let Some(found) = present(self.config_maps.get(&wanted.name), wanted.optional)? else {
+                return Ok(None);
+            };
+            let value = found.get(&wanted.key).cloned();
+            return self.keyed(value, "ConfigMap", &wanted.name, &wanted.key, wanted.optional);
+        }
+        if let Some(wanted) = &source.secret_key_ref {
+            let Some(found) = present(self.secrets.get(&wanted.name), wanted.optional)? else {
+                return Ok(None);
+            };
+            let value = found.get(&wanted.key).map(text);
+            return self.keyed(value, "Secret", &wanted.name, &wanted.key, wanted.optional);
+        }
+        if let Some(wanted) = &source.file_key_ref {
+            return self.of_file(wanted);
+        }
+        Ok(Some(String::new()))
+    }
+
+    fn keyed(
+        &self,
+        value: Option<String>,
+        kind: &'static str,
+        name: &str,
+        key: &str,
+        optional: Option<bool>,
+    ) -> Result<Option<String>, VariableError> {
+        if value.is_some() || optional == Some(true) {
+            return Ok(value);
+        }
+        let (key, name) = (key.to_owned(), name.to_owned());
+        Err(VariableError::NoKey { kind, key, namespace: self.pod.namespace().to_owned(), name })
+    }
+
+    fn of_file(&self, wanted: &FileKeySelector) -> Result<Option<String>, VariableError> {
+        let file = self.files.get(&(wanted.volume_name.clone(), wanted.path.clone()));
+        let Some(EnvFile::Read { path, text }) = file else {
+            return Err(VariableError::NoVolume(wanted.volume_name.clone()));
+        };
+        let text = text.as_deref().ok_or(VariableError::File)?;
+        let value = file::value_of(text, &wanted.key).map_err(|_| VariableError::File)?;
+        match value.as_str() {
+            "" if wanted.optional == Some(true) => Ok(None),
+            "" => Err(VariableError::NoKeyInFile {
+                key: wanted.key.clone(),
+                file: path.to_string_lossy().into_owned(),
+            }),
+            _ => Ok(Some(value)),
+        }
+    }
+}
+
+/// An object's entries; none, where it may be missing and is.
+fn present<T>(
+    found: Option<&Result<T, ReferenceError>>,
+    optional: Option<bool>,
+) -> Result<Option<&T>, ReferenceError> {
+    match found {
+        Some(Ok(entries)) => Ok(Some(entries)),
+        Some(Err(error)) if error.is_not_found() && optional == Some(true) => Ok(None),
+        Some(Err(error)) => Err(error.clone()),
+        None => Ok(None),
+    }
+}
+
+/// Variables are texts; what is none of a secret's bytes is replaced.
+fn text(bytes: &ByteString) -> String {
+    String::from_utf8_lossy(&bytes.0).into_owned()
+}

@@ -1,0 +1,96 @@
+//! One GET as probes and hooks make it: from the host to the pod, believing any certificate, led on only by its own host.
+//!
+//! `target` says what is asked of whom, `exchange` does it over one connection that is closed afterwards. What goes wrong
+//! is told in the words of Go's client, because people search for them in events.
+
+mod exchange;
+mod target;
+#[cfg(test)]
+pub(crate) mod tests;
+mod tls;
+
+use std::time::Duration;
+
+use coracle_api::go_text::{self, Quoted};
+use k8s_openapi::api::core::v1::Container;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+pub(crate) use exchange::{address_text, connect};
+pub(crate) use target::Target;
+
+/// Longer answers are not read to their end.
+pub(crate) const LONGEST_BODY: usize = 10 * 1024;
+/// How often an answer may lead on.
+const REDIRECTS: usize = 10;
+
+/// What came back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: String,
+}
+
+/// Why nothing came back.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum HttpError {
+    #[error("Get {}: {reason}", Quoted(url))]
+    Failed { url: String, reason: String },
+    /// The head came, and then no more.
+    #[error("{0}")]
+    Body(String),
+}
+
+impl HttpError {
+    /// Whether a server that should speak TLS does not.
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self, HttpError::Failed { reason, .. } if reason == exchange::PLAIN)
+    }
+}
+
+/// Asks, and asks again where the answer leads on to the same host. An answer that leads elsewhere is the answer.
+pub(crate) async fn get(target: &Target, timeout: Option<Duration>) -> Result<Answer, HttpError> {
+    let mut current = target.clone();
+    let asked = async {
+        for _ in 0..REDIRECTS {
+            match exchange::once(&current).await? {
+                exchange::Reply::Final(answer) => return Ok(answer),
+                exchange::Reply::LedOn { location, answer } => match current.led_on(&location) {
+                    Some(next) if next.host == target.host => current = next,
+                    _ => return Ok(answer),
+                },
+            }
+        }
+        let reason = format!("stopped after {REDIRECTS} redirects");
+        Err(HttpError::Failed { url: current.url(), reason })
+    };
+    let Some(timeout) = timeout else { return asked.await };
+    tokio::time::timeout(timeout, asked).await.unwrap_or_else(|_| {
+        let reason = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)".to_owned();
+        Err(HttpError::Failed { url: target.url(), reason })
+    })
+}
+
+/// Why a port is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PortError {
+    #[error("strconv.Atoi: parsing {}: {reason}", Quoted(text))]
+    Name { text: String, reason: go_text::NumberError },
+    #[error("invalid port number: {0}")]
+    Range(i64),
+}
+
+/// A port by its number, by the name that the container gives it, or by a number in a text.
+pub(crate) fn resolve_port(port: &IntOrString, container: &Container) -> Result<u16, PortError> {
+    let number = match port {
+        IntOrString::Int(number) => i64::from(*number),
+        IntOrString::String(text) => {
+            let mut named = container.ports.iter().flatten();
+            match named.find(|port| port.name.as_deref() == Some(text)) {
+                Some(port) => i64::from(port.container_port),
+                None => go_text::parse_int(text)
+                    .map_err(|reason| PortError::Name { text: text.clone(), reason })?,
+            }
+        }
+    };
+    u16::try_from(number).ok().filter(|port| *port > 0).ok_or(PortError::Range(number))
+}

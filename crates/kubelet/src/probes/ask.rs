@@ -1,0 +1,125 @@
+//! One asking of one container: by a command in it, over HTTP, by opening a connection, or by gRPC.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coracle_api::go_text::Quoted;
+use coracle_api::time;
+use coracle_cri::{Error as CriError, Runtime};
+use k8s_openapi::api::core::v1::{Container, ExecAction, HTTPGetAction, Probe, TCPSocketAction};
+
+use super::grpc;
+use super::outcome::Outcome;
+use crate::env::expand_all;
+use crate::http_get::{self, HttpError, LONGEST_BODY, Target, address_text, resolve_port};
+
+/// A question that could not be put is put again at once, so often in all.
+const TRIES: usize = 3;
+
+/// Whom to ask.
+#[derive(Clone)]
+pub(super) struct Asked {
+    pub(super) runtime: Arc<dyn Runtime>,
+    pub(super) container: Container,
+    pub(super) container_id: String,
+    /// The pod as `name_namespace(uid)`, in messages.
+    pub(super) pod: String,
+    /// The pod's address.
+    pub(super) address: String,
+}
+
+impl Asked {
+    /// Asks, up to three times if it comes to no answer.
+    pub(super) async fn ask(&self, probe: &Probe) -> Outcome {
+        let mut outcome = self.ask_once(probe).await;
+        for _ in 1..TRIES {
+            if !matches!(outcome, Outcome::Unasked { .. }) {
+                break;
+            }
+            outcome = self.ask_once(probe).await;
+        }
+        outcome
+    }
+
+    async fn ask_once(&self, probe: &Probe) -> Outcome {
+        let seconds =
+            probe.timeout_seconds.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(1).max(1);
+        let timeout = Duration::from_secs(seconds);
+        if let Some(action) = &probe.exec {
+            self.by_command(action, timeout).await
+        } else if let Some(action) = &probe.http_get {
+            self.by_http(action, timeout).await
+        } else if let Some(action) = &probe.tcp_socket {
+            self.by_connection(action, timeout).await
+        } else if let Some(action) = &probe.grpc {
+            let service = action.service.clone().unwrap_or_default();
+            match u16::try_from(action.port) {
+                Ok(port) => grpc::ask(&self.address, port, service, timeout).await,
+                Err(_) => unknown(format!("invalid port number: {}", action.port)),
+            }
+        } else {
+            unknown(format!("missing probe handler for {}:{}", self.pod, self.container.name))
+        }
+    }
+
+    async fn by_command(&self, action: &ExecAction, timeout: Duration) -> Outcome {
+        // Only what the container's spec says literally is known here, not what it was made of.
+        let literal = self.container.env.iter().flatten();
+        let literal: Vec<_> = literal
+            .map(|variable| (variable.name.clone(), variable.value.clone().unwrap_or_default()))
+            .collect();
+        let command = expand_all(action.command.as_ref(), &literal);
+        match self.runtime.exec_sync(&self.container_id, command.clone(), Some(timeout)).await {
+            Ok(done) if done.exit_code == 0 => Outcome::Passed,
+            Ok(done) => Outcome::Failed(printed(&done.stdout, &done.stderr)),
+            Err(CriError::DeadlineExceeded(_)) => {
+                let command = command.join(" ");
+                let timeout = time::Duration::from(timeout);
+                Outcome::Failed(format!("command timed out: {} timed out after {timeout}", Quoted(&command)))
+            }
+            Err(error) => unknown(error.to_string()),
+        }
+    }
+
+    async fn by_http(&self, action: &HTTPGetAction, timeout: Duration) -> Outcome {
+        let target = match Target::of(action, &self.container, &self.address, "probe") {
+            Ok(target) => target,
+            Err(error) => return unknown(error.to_string()),
+        };
+        match http_get::get(&target, Some(timeout)).await {
+            Ok(answer) => match answer.status {
+                200..=299 => Outcome::Passed,
+                300..=399 => {
+                    Outcome::Warned(format!("Probe terminated redirects, Response body: {}", answer.body))
+                }
+                // What the server says besides is not repeated: it may be nobody else's business.
+                status => Outcome::Failed(format!("HTTP probe failed with statuscode: {status}")),
+            },
+            Err(error @ HttpError::Failed { .. }) => Outcome::Failed(error.to_string()),
+            Err(HttpError::Body(reason)) => Outcome::Unasked { state: "failure", reason },
+        }
+    }
+
+    async fn by_connection(&self, action: &TCPSocketAction, timeout: Duration) -> Outcome {
+        let port = match resolve_port(&action.port, &self.container) {
+            Ok(port) => port,
+            Err(error) => return unknown(error.to_string()),
+        };
+        let host = action.host.as_deref().filter(|host| !host.is_empty()).unwrap_or(&self.address);
+        match tokio::time::timeout(timeout, http_get::connect(host, port)).await {
+            Ok(Ok(_)) => Outcome::Passed,
+            Ok(Err(reason)) => Outcome::Failed(reason),
+            Err(_) => Outcome::Failed(format!("dial tcp {}: i/o timeout", address_text(host, port))),
+        }
+    }
+}
+
+fn unknown(reason: String) -> Outcome {
+    Outcome::Unasked { state: "unknown", reason }
+}
+
+/// What a command printed, first out and then err, up to a bound.
+fn printed(out: &[u8], err: &[u8]) -> String {
+    let all: Vec<u8> = out.iter().chain(err).copied().take(LONGEST_BODY).collect();
+    String::from_utf8_lossy(&all).into_owned()
+}

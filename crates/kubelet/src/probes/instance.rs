@@ -1,0 +1,135 @@
+//! What is known of one running instance of a container, and what of it is being asked.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+
+use coracle_api::time::Timestamp;
+use coracle_client::Tasks;
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, Probe};
+
+use crate::parts::ProbeKind;
+use crate::pod::{Kind, PodView as _};
+
+/// A container that began so long before the kubelet was there before it.
+const BEFORE_SECONDS: i64 = 10;
+
+/// One instance of a container with probes.
+pub(super) struct Instance {
+    pub(super) kind: Kind,
+    pub(super) container: Container,
+    pub(super) id: String,
+    /// When it began to run.
+    pub(super) since: Timestamp,
+    /// What was answered last, often enough.
+    answers: BTreeMap<ProbeKind, bool>,
+    /// What is being asked; dropping ends it.
+    tasks: BTreeMap<ProbeKind, Tasks>,
+}
+
+impl Instance {
+    /// The probes of a container.
+    pub(super) fn wanted(container: &Container) -> Vec<ProbeKind> {
+        let probes = [
+            (ProbeKind::Startup, &container.startup_probe),
+            (ProbeKind::Liveness, &container.liveness_probe),
+            (ProbeKind::Readiness, &container.readiness_probe),
+        ];
+        probes.into_iter().filter(|(_, probe)| probe.is_some()).map(|(kind, _)| kind).collect()
+    }
+
+    /// An instance that is seen for the first time. One that ran before the kubelet did (`begun`) is what the pod's
+    /// status says of it: the kubelet before has asked it.
+    pub(super) fn new(
+        kind: Kind,
+        container: Container,
+        id: String,
+        since: Timestamp,
+        pod: &Pod,
+        begun: Timestamp,
+    ) -> Instance {
+        let mut answers = BTreeMap::new();
+        let told = told(pod, &container.name).filter(|told| is_instance(told, &id));
+        if let Some(told) = told.filter(|_| since < begun.plus_seconds(-BEFORE_SECONDS)) {
+            if told.started == Some(true) {
+                answers.insert(ProbeKind::Startup, true);
+            }
+            answers.insert(ProbeKind::Readiness, told.ready);
+        }
+        Instance { kind, container, id, since, answers, tasks: BTreeMap::new() }
+    }
+
+    pub(super) fn probe(&self, kind: ProbeKind) -> Option<Probe> {
+        match kind {
+            ProbeKind::Startup => self.container.startup_probe.clone(),
+            ProbeKind::Liveness => self.container.liveness_probe.clone(),
+            ProbeKind::Readiness => self.container.readiness_probe.clone(),
+        }
+    }
+
+    /// What is to be asked and is not yet: startup alone, until it has passed.
+    pub(super) fn due(&self, is_ending: bool) -> Vec<ProbeKind> {
+        let is_due = |kind: &ProbeKind| match kind {
+            _ if self.tasks.contains_key(kind) => false,
+            ProbeKind::Startup => !is_ending && !self.answers.contains_key(&ProbeKind::Startup),
+            ProbeKind::Liveness => {
+                !is_ending && self.is_started() && self.answers.get(&ProbeKind::Liveness) != Some(&false)
+            }
+            ProbeKind::Readiness => self.is_started(),
+        };
+        Instance::wanted(&self.container).into_iter().filter(is_due).collect()
+    }
+
+    pub(super) fn begin(&mut self, kind: ProbeKind, work: impl Future<Output = ()> + Send + 'static) {
+        let tasks = Tasks::new();
+        tasks.spawn(work);
+        self.tasks.insert(kind, tasks);
+    }
+
+    pub(super) fn stop(&mut self, kind: ProbeKind) {
+        self.tasks.remove(&kind);
+    }
+
+    pub(super) fn stop_all(&mut self) {
+        self.tasks.clear();
+    }
+
+    /// Keeps an answer; returns whether it is another than before.
+    pub(super) fn keep(&mut self, kind: ProbeKind, passed: bool) -> bool {
+        // Whoever has not been asked lives, and is not ready.
+        let usual = match kind {
+            ProbeKind::Startup => None,
+            ProbeKind::Liveness => Some(true),
+            ProbeKind::Readiness => Some(false),
+        };
+        self.answers.insert(kind, passed).or(usual) != Some(passed)
+    }
+
+    pub(super) fn is_started(&self) -> bool {
+        self.container.startup_probe.is_none() || self.answers.get(&ProbeKind::Startup) == Some(&true)
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        let ready = self.answers.get(&ProbeKind::Readiness) == Some(&true);
+        self.is_started() && (self.container.readiness_probe.is_none() || ready)
+    }
+
+    /// The probe that says that it is to be killed.
+    pub(super) fn failed(&self) -> Option<ProbeKind> {
+        let asked = [ProbeKind::Startup, ProbeKind::Liveness];
+        asked.into_iter().find(|kind| self.answers.get(kind) == Some(&false))
+    }
+}
+
+/// What the server was last told of a container.
+fn told<'a>(pod: &'a Pod, name: &str) -> Option<&'a ContainerStatus> {
+    let status = pod.pod_status();
+    let all = status.container_statuses.iter().chain(&status.init_container_statuses).flatten();
+    let mut all = all.filter(|told| told.name == name);
+    all.next()
+}
+
+/// `runtime://id`.
+fn is_instance(told: &ContainerStatus, id: &str) -> bool {
+    let named = told.container_id.as_deref().and_then(|named| named.split_once("://"));
+    named.is_some_and(|(_, named)| named == id)
+}

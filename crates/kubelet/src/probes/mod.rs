@@ -1,0 +1,285 @@
+//! The probes of containers: whether they have started, live, and are ready.
+//!
+//! [`ContainerProbes::follow`] hears of pods and of what runs, and keeps one task per probe of a running container, and
+//! none besides: until the startup probe has passed that alone is asked; liveness is asked until it fails, readiness as
+//! long as the container runs. A task waits, asks (`ask`, `grpc`), and counts (`outcome`); an answer that has been given
+//! often enough is kept here, and told on the channel when it has changed. After a restart of the kubelet a container is
+//! what the server was told last, until it has been asked again.
+
+mod ask;
+mod grpc;
+mod instance;
+mod outcome;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use coracle_api::Text;
+use coracle_api::time::Timestamp;
+use coracle_client::{Recorder, World};
+use coracle_cri::Runtime;
+use k8s_openapi::api::core::v1::{Pod, Probe};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use crate::host::Host;
+use crate::observed::{Observed, State};
+use crate::parts::{ProbeKind, ProbeResult, ProbeResults, Probes};
+use crate::pod::{Kind, PodView as _};
+use ask::Asked;
+use instance::Instance;
+use outcome::{Outcome, Streak, event, is_settled};
+
+/// Results that wait to be heard of.
+const WAITING: usize = 100;
+
+/// All probes of a node.
+pub struct ContainerProbes {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    runtime: Arc<dyn Runtime>,
+    events: Recorder,
+    world: World,
+    /// Where a pod with the host's network is reached.
+    host_address: String,
+    /// When this kubelet began.
+    begun: Timestamp,
+    results: mpsc::Sender<ProbeResult>,
+    pods: Mutex<BTreeMap<Text, PodProbes>>,
+}
+
+/// The probes of one pod.
+struct PodProbes {
+    pod: Arc<Pod>,
+    address: String,
+    /// Only readiness is still asked for.
+    is_ending: bool,
+    /// The containers with probes that have run, by name.
+    instances: BTreeMap<String, Instance>,
+}
+
+impl ContainerProbes {
+    /// Nobody is asked yet.
+    pub fn new(host: &Host) -> (ContainerProbes, ProbeResults) {
+        let (results, heard) = mpsc::channel(WAITING);
+        let shared = Shared {
+            runtime: host.runtime.clone(),
+            events: host.events.clone(),
+            world: host.world,
+            host_address: host.addresses.first().map(ToString::to_string).unwrap_or_default(),
+            begun: host.now(),
+            results,
+            pods: Mutex::default(),
+        };
+        (ContainerProbes { shared: Arc::new(shared) }, heard)
+    }
+}
+
+impl Probes for ContainerProbes {
+    fn follow(&self, pod: &Arc<Pod>, observed: &Observed) {
+        let shared = &self.shared;
+        let mut pods = shared.lock();
+        let probes = pods.entry(Text::new(pod.uid())).or_insert_with(|| PodProbes {
+            pod: pod.clone(),
+            address: String::new(),
+            is_ending: false,
+            instances: BTreeMap::new(),
+        });
+        probes.pod = pod.clone();
+        let address = observed.ready_sandbox().and_then(|sandbox| sandbox.addresses.first().cloned());
+        if let Some(address) = address.or_else(|| pod.is_host_network().then(|| shared.host_address.clone()))
+        {
+            probes.address = address;
+        }
+        for (kind, container) in pod.lasting_containers().filter(|(kind, _)| *kind != Kind::Init) {
+            let wanted = Instance::wanted(container);
+            let seen = observed.newest(&container.name).filter(|_| !wanted.is_empty());
+            let Some(seen) = seen else {
+                probes.instances.remove(&container.name);
+                continue;
+            };
+            let State::Running { since } = seen.state else {
+                if let Some(instance) = probes.instances.get_mut(&container.name) {
+                    instance.stop_all();
+                }
+                continue;
+            };
+            let known = probes.instances.get(&container.name).is_some_and(|known| known.id == seen.id);
+            if !known {
+                let instance =
+                    Instance::new(kind, container.clone(), seen.id.clone(), since, pod, shared.begun);
+                probes.instances.insert(container.name.clone(), instance);
+            }
+            shared.begin_due(probes, &container.name);
+        }
+    }
+
+    fn end(&self, uid: &str) {
+        if let Some(probes) = self.shared.lock().get_mut(uid) {
+            probes.is_ending = true;
+            for instance in probes.instances.values_mut() {
+                instance.stop(ProbeKind::Startup);
+                instance.stop(ProbeKind::Liveness);
+            }
+        }
+    }
+
+    fn forget(&self, uid: &str) {
+        self.shared.lock().remove(uid);
+    }
+
+    fn is_ready(&self, uid: &str, container: &str) -> bool {
+        self.shared.of_container(uid, container, true, Instance::is_ready)
+    }
+
+    fn is_started(&self, uid: &str, container: &str) -> bool {
+        self.shared.of_container(uid, container, true, Instance::is_started)
+    }
+
+    fn has_failed(&self, uid: &str, container_id: &str) -> Option<ProbeKind> {
+        let pods = self.shared.lock();
+        // A pod that ends is not killed once more by its probes.
+        let probes = pods.get(uid).filter(|probes| !probes.is_ending)?;
+        probes.instances.values().find(|instance| instance.id == container_id)?.failed()
+    }
+}
+
+impl Shared {
+    /// Begins to ask what is to be asked of a container now and is not yet.
+    fn begin_due(self: &Arc<Shared>, probes: &mut PodProbes, container: &str) {
+        let Some(instance) = probes.instances.get_mut(container) else { return };
+        for kind in instance.due(probes.is_ending) {
+            let Some(probe) = instance.probe(kind) else { continue };
+            let pod = &probes.pod;
+            let asked = Asked {
+                runtime: self.runtime.clone(),
+                container: instance.container.clone(),
+                container_id: instance.id.clone(),
+                pod: format!("{}_{}({})", pod.name(), pod.namespace(), pod.uid()),
+                address: probes.address.clone(),
+            };
+            let task = Task {
+                shared: Arc::downgrade(self),
+                uid: Text::new(pod.uid()),
+                kind,
+                probe,
+                delay: self.delay(instance, kind),
+                asked,
+            };
+            instance.begin(kind, task.run());
+        }
+    }
+
+    /// How long to wait before the first question. A kubelet that has just begun spreads its questions.
+    fn delay(&self, instance: &Instance, kind: ProbeKind) -> Duration {
+        let now = self.world.now();
+        let probe = instance.probe(kind).unwrap_or_default();
+        let initial = i64::from(probe.initial_delay_seconds.unwrap_or(0));
+        let until = instance.since.plus_seconds(initial).since(now).to_std().unwrap_or_default();
+        let period = period(&probe);
+        let running = now.since(self.begun).to_std().unwrap_or_default();
+        let inherited = instance.since < self.begun;
+        let spread = if inherited && period > running {
+            period.mul_f64(self.world.fraction())
+        } else {
+            Duration::ZERO
+        };
+        until.max(spread)
+    }
+
+    fn of_container<T>(&self, uid: &str, container: &str, otherwise: T, ask: impl Fn(&Instance) -> T) -> T {
+        let pods = self.lock();
+        let instance = pods.get(uid).and_then(|probes| probes.instances.get(container));
+        instance.map_or(otherwise, ask)
+    }
+
+    /// Keeps an answer, if the instance is still the one that was asked. Returns whether it is news.
+    fn settle(self: &Arc<Shared>, task: &Task, passed: bool) -> bool {
+        let mut pods = self.lock();
+        let Some(probes) = pods.get_mut(&task.uid) else { return false };
+        let name = &task.asked.container.name;
+        let is_ending = probes.is_ending;
+        let Some(instance) = probes.instances.get_mut(name) else { return false };
+        if instance.id != task.asked.container_id || (is_ending && task.kind != ProbeKind::Readiness) {
+            return false;
+        }
+        let is_news = instance.keep(task.kind, passed);
+        if is_settled(task.kind, passed) {
+            self.begin_due(probes, name);
+        }
+        is_news
+    }
+
+    fn tell(&self, task: &Task, outcome: &Outcome) {
+        let Some((reason, text)) = event(task.kind, outcome) else { return };
+        let pods = self.lock();
+        let Some(probes) = pods.get(&task.uid) else { return };
+        let Some(instance) = probes.instances.get(&task.asked.container.name) else { return };
+        let about = probes.pod.container_reference(instance.kind, &instance.container.name);
+        self.events.warning(&about, reason, text);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Text, PodProbes>> {
+        self.pods.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One probe of one instance of a container.
+struct Task {
+    shared: Weak<Shared>,
+    uid: Text,
+    kind: ProbeKind,
+    probe: Probe,
+    delay: Duration,
+    asked: Asked,
+}
+
+impl Task {
+    async fn run(self) {
+        let mut streak = Streak::default();
+        let mut ticks = interval_at(Instant::now() + self.delay, period(&self.probe));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            ticks.tick().await;
+            let outcome = self.asked.ask(&self.probe).await;
+            let Some(shared) = self.shared.upgrade() else { return };
+            shared.tell(&self, &outcome);
+            let passed = match outcome {
+                Outcome::Passed | Outcome::Warned(_) => true,
+                Outcome::Failed(_) => false,
+                Outcome::Unasked { .. } => continue,
+            };
+            let Some(passed) = streak.add(passed, &self.probe) else { continue };
+            let is_news = shared.settle(&self, passed);
+            if is_news {
+                self.report(&shared, passed).await;
+            }
+            if is_settled(self.kind, passed) {
+                return;
+            }
+        }
+    }
+
+    async fn report(&self, shared: &Shared, passed: bool) {
+        let result = ProbeResult {
+            uid: self.uid.clone(),
+            container: Text::new(&self.asked.container.name),
+            container_id: Text::new(&self.asked.container_id),
+            kind: self.kind,
+            passed,
+        };
+        if shared.results.send(result).await.is_err() {
+            tracing::debug!(uid = %self.uid, "nobody listens to probes any more");
+        }
+    }
+}
+
+fn period(probe: &Probe) -> Duration {
+    let seconds = probe.period_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+    Duration::from_secs(seconds.unwrap_or(10).max(1))
+}

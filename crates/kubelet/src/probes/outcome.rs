@@ -1,0 +1,112 @@
+//! What one asking comes to, and what many of them do.
+
+use k8s_openapi::api::core::v1::Probe;
+
+use crate::parts::ProbeKind;
+
+/// What came of one asking.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Passed,
+    /// It counts as passed, and people are told.
+    Warned(String),
+    Failed(String),
+    /// It could not be asked at all: this counts for nothing.
+    Unasked {
+        state: &'static str,
+        reason: String,
+    },
+}
+
+/// How often in a row the answer has been the same.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Streak {
+    last: Option<bool>,
+    length: i32,
+}
+
+impl Streak {
+    /// One more answer. Some: it has been given often enough to count.
+    pub(super) fn add(&mut self, passed: bool, probe: &Probe) -> Option<bool> {
+        self.length = if self.last == Some(passed) { self.length.saturating_add(1) } else { 1 };
+        self.last = Some(passed);
+        let enough =
+            if passed { probe.success_threshold.unwrap_or(1) } else { probe.failure_threshold.unwrap_or(3) };
+        (self.length >= enough).then_some(passed)
+    }
+}
+
+/// Whether there is nothing more to ask this instance of a container.
+pub(super) fn is_settled(kind: ProbeKind, passed: bool) -> bool {
+    match kind {
+        ProbeKind::Startup => true,
+        ProbeKind::Liveness => !passed,
+        ProbeKind::Readiness => false,
+    }
+}
+
+/// The event about an outcome: its reason and its text.
+pub(super) fn event(kind: ProbeKind, outcome: &Outcome) -> Option<(&'static str, String)> {
+    let kind = match kind {
+        ProbeKind::Startup => "Startup",
+        ProbeKind::Liveness => "Liveness",
+        ProbeKind::Readiness => "Readiness",
+    };
+    match outcome {
+        Outcome::Passed => None,
+        Outcome::Warned(text) => Some(("ProbeWarning", format!("{kind} probe warning: {text}"))),
+        Outcome::Failed(text) => Some(("Unhealthy", format!("{kind} probe failed: {text}"))),
+        Outcome::Unasked { state, reason } => {
+            Some(("Unhealthy", format!("{kind} probe errored and resulted in {state} state: {reason}")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(answers: &[bool], success: i32, failure: i32, expected: &[Option<bool>]) {
+        let probe =
+            Probe { success_threshold: Some(success), failure_threshold: Some(failure), ..Probe::default() };
+        let mut streak = Streak::default();
+        let counted: Vec<_> = answers.iter().map(|passed| streak.add(*passed, &probe)).collect();
+        assert_eq!(counted, expected, "{answers:?} {success} {failure}");
+    }
+
+    #[test]
+    fn an_answer_counts_when_it_was_given_often_enough_in_a_row() {
+        let (yes, no) = (Some(true), Some(false));
+        check(&[true], 1, 3, &[yes]);
+        check(&[false, false, false, false], 1, 3, &[None, None, no, no]);
+        check(&[false, false, true, false, false], 1, 3, &[None, None, yes, None, None]);
+        check(&[true, false, true, true], 2, 1, &[None, no, None, yes]);
+    }
+
+    #[test]
+    fn events_have_upstreams_words() {
+        let check = |kind, outcome: Outcome, expected: Option<(&str, &str)>| {
+            let event = event(kind, &outcome);
+            assert_eq!(event.as_ref().map(|(reason, text)| (*reason, text.as_str())), expected);
+        };
+        let failed = Outcome::Failed("HTTP probe failed with statuscode: 500".to_owned());
+        check(
+            ProbeKind::Readiness,
+            failed,
+            Some(("Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 500")),
+        );
+        let unasked = Outcome::Unasked { state: "unknown", reason: "rpc error".to_owned() };
+        check(
+            ProbeKind::Liveness,
+            unasked,
+            Some(("Unhealthy", "Liveness probe errored and resulted in unknown state: rpc error")),
+        );
+        let warned = Outcome::Warned("Probe terminated redirects, Response body: x".to_owned());
+        check(
+            ProbeKind::Startup,
+            warned,
+            Some(("ProbeWarning", "Startup probe warning: Probe terminated redirects, Response body: x")),
+        );
+        check(ProbeKind::Startup, Outcome::Passed, None);
+    }
+}

@@ -1,0 +1,151 @@
+//! Objects of one kind, each with a watch of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use coracle_api::Text;
+use coracle_client::{
+    Cached, Change, Client, Informer, Informers, ObjectKey, Resource, Selection, Tasks, Typed,
+};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+
+use super::ReferenceError;
+
+/// How long one who asks waits for the first news of an object.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The objects of one kind that pods refer to.
+pub(super) struct Watched<K> {
+    /// The kind in messages.
+    word: &'static str,
+    client: Client,
+    changed: mpsc::Sender<Text>,
+    entries: Mutex<BTreeMap<ObjectKey, Entry<K>>>,
+}
+
+/// One object; its tasks end when it is dropped.
+struct Entry<K> {
+    users: Arc<Users>,
+    informer: Informer<Typed<K>>,
+    /// None: it will not change any more, and is not watched.
+    tasks: Option<Tasks>,
+}
+
+/// The pods that refer to an object.
+#[derive(Default)]
+struct Users {
+    uids: Mutex<BTreeSet<Text>>,
+    /// Somebody has asked and gone without: the first news of the object concern its users.
+    left_without: AtomicBool,
+}
+
+impl<K> Watched<K>
+where
+    K: k8s_openapi::Resource + DeserializeOwned + MayBeImmutable + Send + Sync + 'static,
+    K::Scope: 'static,
+{
+    pub(super) fn new(word: &'static str, client: Client, changed: mpsc::Sender<Text>) -> Watched<K> {
+        Watched { word, client, changed, entries: Mutex::default() }
+    }
+
+    /// The pod refers to these objects and no others.
+    pub(super) fn register(&self, uid: &str, keys: Vec<ObjectKey>) {
+        let mut entries = self.lock();
+        for (key, entry) in entries.iter() {
+            if !keys.contains(key) {
+                lock(&entry.users.uids).remove(uid);
+            }
+        }
+        for key in keys {
+            let entry = entries.entry(key).or_insert_with_key(|key| self.watch(key));
+            lock(&entry.users.uids).insert(Text::new(uid));
+        }
+        entries.retain(|_, entry| !lock(&entry.users.uids).is_empty());
+    }
+
+    pub(super) async fn get(&self, key: &ObjectKey) -> Result<Arc<Cached<Typed<K>>>, ReferenceError> {
+        let known = self.lock().get(key).map(|entry| (entry.users.clone(), entry.informer.clone()));
+        let Some((users, informer)) = known else {
+            let (namespace, name) = (key.namespace.to_string(), key.name.to_string());
+            return Err(ReferenceError::NotRegistered { namespace, name });
+        };
+        if tokio::time::timeout(PATIENCE, informer.synced()).await.is_err() {
+            users.left_without.store(true, Ordering::Release);
+            return Err(ReferenceError::NotHeard { kind: self.word });
+        }
+        let found = informer.get(key);
+        let found =
+            found.ok_or_else(|| ReferenceError::NotFound { kind: self.word, name: key.name.to_string() })?;
+        if found.is_immutable() {
+            self.stop_watching(key);
+        }
+        Ok(found)
+    }
+
+    fn watch(&self, key: &ObjectKey) -> Entry<K> {
+        let tasks = Tasks::new();
+        let selection = Selection::all(&Resource::of::<K>())
+            .namespace(&key.namespace)
+            .fields(&format!("metadata.name={}", key.name));
+        let informer = Informers::new(self.client.clone(), tasks.clone()).of::<Typed<K>>(selection);
+        let users = Arc::new(Users::default());
+        tasks.spawn(tell(informer.clone(), users.clone(), self.changed.clone()));
+        Entry { users, informer, tasks: Some(tasks) }
+    }
+
+    /// The informer keeps what it holds; only the watch ends.
+    fn stop_watching(&self, key: &ObjectKey) {
+        let tasks = self.lock().get_mut(key).and_then(|entry| entry.tasks.take());
+        drop(tasks);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, Entry<K>>> {
+        lock(&self.entries)
+    }
+}
+
+/// An object that may say that it will never change.
+pub(super) trait MayBeImmutable {
+    fn is_immutable(&self) -> bool;
+}
+
+impl MayBeImmutable for k8s_openapi::api::core::v1::ConfigMap {
+    fn is_immutable(&self) -> bool {
+        self.immutable == Some(true)
+    }
+}
+
+impl MayBeImmutable for k8s_openapi::api::core::v1::Secret {
+    fn is_immutable(&self) -> bool {
+        self.immutable == Some(true)
+    }
+}
+
+/// Tells of every change which pods it concerns.
+async fn tell<K: DeserializeOwned + Send + Sync + 'static>(
+    informer: Informer<Typed<K>>,
+    users: Arc<Users>,
+    changed: mpsc::Sender<Text>,
+) {
+    let mut changes = informer.subscribe();
+    loop {
+        let concerns = match changes.next().await {
+            Change::Added { initial: true, .. } => false,
+            Change::Synced => users.left_without.swap(false, Ordering::AcqRel),
+            Change::Added { .. } | Change::Updated { .. } | Change::Deleted { .. } => true,
+        };
+        let uids = if concerns { lock(&users.uids).clone() } else { BTreeSet::new() };
+        for uid in uids {
+            if changed.send(uid).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

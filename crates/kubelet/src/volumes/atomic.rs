@@ -1,0 +1,369 @@
+//! Files that change all at once.
+//!
+//! ```text
+//! <volume>/..2026_11_16_10_00_00.1234567890/key    the files
+//! <volume>/..data -> ..2026_11_16_10_00_00.1234567890
+//! <volume>/key -> ..data/key                       what a container opens
+//! ```
+//! New contents are written into a folder of their own; then the link `..data` is replaced by renaming, which readers see
+//! either before or after, and those who watch `..data` hear of. The layout is upstream's: programs in containers know it.
+//! A writer that ended in between leaves a folder or a link that the next one takes away.
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink,
+};
+use std::path::{Path, PathBuf};
+
+use coracle_api::go_text::Quoted;
+use coracle_api::time::{Time, Timestamp};
+use rustix::fs::{AtFlags, CWD, Uid, chownat};
+
+use super::contents::{Contents, FileContent};
+
+const DATA: &str = "..data";
+const NEW_DATA: &str = "..data_tmp";
+const LONGEST_NAME: usize = 255;
+const LONGEST_PATH: usize = 4096;
+
+/// Why files were not written. The texts about paths are upstream's.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AtomicError {
+    #[error("invalid path: must not be empty: {}", Quoted(.0))]
+    Empty(String),
+    #[error("invalid path: must be relative path: {0}")]
+    Absolute(String),
+    #[error("invalid path: must be less than or equal to {LONGEST_PATH} characters")]
+    LongPath,
+    #[error("invalid path: filenames must be less than or equal to {LONGEST_NAME} characters")]
+    LongName,
+    #[error("invalid path: must not contain '..': {0}")]
+    Backsteps(String),
+    #[error("invalid path: must not start with '..': {0}")]
+    Reserved(String),
+    #[error("{path}: {source}")]
+    Io { path: PathBuf, source: io::Error },
+}
+
+/// Whether files have been written into a folder before.
+pub(super) fn is_written(dir: &Path) -> bool {
+    fs::symlink_metadata(dir.join(DATA)).is_ok()
+}
+
+/// Makes a folder hold these files and no others. Where it does already, nothing is changed. `give` is called with the
+/// folder before the new files can be seen, to say whose they are; `salt` makes the name of the new folder unique.
+pub(super) fn write(
+    dir: &Path,
+    contents: &Contents,
+    now: Timestamp,
+    salt: u64,
+    give: impl FnOnce(&Path) -> io::Result<()>,
+) -> Result<(), AtomicError> {
+    let contents = checked(contents)?;
+    let current = match fs::read_link(dir.join(DATA)) {
+        Ok(current) => Some(dir.join(current)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(at(&dir.join(DATA))(error)),
+    };
+    let same = match &current {
+        Some(current) => holds(current, &contents).map_err(at(current))?,
+        None => false,
+    };
+    if !same {
+        clear_left_over(dir, current.as_deref()).map_err(at(dir))?;
+        let name = format!("..{}.{salt}", stamp(now));
+        let fresh = dir.join(&name);
+        let made = publish(dir, &name, &contents, give);
+        if let Err(error) = made {
+            remove_if_there(&fresh).map_err(at(&fresh))?;
+            return Err(at(&fresh)(error));
+        }
+    }
+    show(dir, &contents).map_err(at(dir))?;
+    if let (Some(old), false) = (current, same) {
+        remove_if_there(&old).map_err(at(&old))?;
+    }
+    Ok(())
+}
+
+fn publish(
+    dir: &Path,
+    name: &str,
+    contents: &Contents,
+    give: impl FnOnce(&Path) -> io::Result<()>,
+) -> io::Result<()> {
+    let fresh = dir.join(name);
+    DirBuilder::new().mode(0o755).create(&fresh)?;
+    fs::set_permissions(&fresh, Permissions::from_mode(0o755))?;
+    for (path, file) in contents {
+        write_file(&fresh, path, file)?;
+    }
+    // The whole volume, as its own folder and links may be new too.
+    give(dir)?;
+    symlink(name, dir.join(NEW_DATA))?;
+    fs::rename(dir.join(NEW_DATA), dir.join(DATA))
+}
+
+fn write_file(fresh: &Path, path: &str, file: &FileContent) -> io::Result<()> {
+    let full = fresh.join(path);
+    if let Some(parent) = full.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    let mut opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&full)?;
+    opened.write_all(&file.data)?;
+    opened.set_permissions(Permissions::from_mode(file.mode))?;
+    match file.owner {
+        Some(owner) => Ok(chownat(CWD, &full, Some(Uid::from_raw(owner)), None, AtFlags::SYMLINK_NOFOLLOW)?),
+        None => Ok(()),
+    }
+}
+
+/// The links that containers open: one for each first part of a path. Links to what is no more go.
+fn show(dir: &Path, contents: &Contents) -> io::Result<()> {
+    let mut wanted = BTreeSet::new();
+    for (path, file) in contents {
+        let first = path.split('/').next().unwrap_or(path);
+        let link = dir.join(first);
+        if wanted.insert(first.to_owned()) && fs::read_link(&link).is_err_and(|error| is_missing(&error)) {
+            symlink(Path::new(DATA).join(first), &link)?;
+            if let Some(owner) = file.owner {
+                chownat(CWD, &link, Some(Uid::from_raw(owner)), None, AtFlags::SYMLINK_NOFOLLOW)?;
+            }
+        }
+    }
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let ours = fs::read_link(entry.path()).is_ok_and(|target| target == Path::new(DATA).join(&name));
+        if ours && !wanted.contains(&name) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a folder holds exactly these files.
+fn holds(current: &Path, contents: &Contents) -> io::Result<bool> {
+    let mut there = BTreeSet::new();
+    match walk(current, Path::new(""), &mut there) {
+        Err(error) if is_missing(&error) => return Ok(false),
+        done => done?,
+    }
+    let wanted: BTreeSet<PathBuf> = contents.keys().map(PathBuf::from).collect();
+    if there != wanted {
+        return Ok(false);
+    }
+    for (path, file) in contents {
+        let full = current.join(path);
+        let written = fs::metadata(&full)?;
+        if written.size() != u64::try_from(file.data.len()).unwrap_or(u64::MAX)
+            || fs::read(&full)? != file.data
+        {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn walk(root: &Path, below: &Path, found: &mut BTreeSet<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(root.join(below))? {
+        let entry = entry?;
+        let path = below.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => walk(root, &path, found)?,
+            false => drop(found.insert(path)),
+        }
+    }
+    Ok(())
+}
+
+/// What a writer that did not come to its end has left.
+fn clear_left_over(dir: &Path, current: Option<&Path>) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if name == NEW_DATA {
+            fs::remove_file(&path)?;
+        } else if name.starts_with("..") && name != DATA && Some(path.as_path()) != current {
+            remove_if_there(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// The contents with their paths made plain, if all paths are allowed.
+fn checked(contents: &Contents) -> Result<Contents, AtomicError> {
+    let mut plain = Contents::new();
+    for (path, file) in contents {
+        check_path(path)?;
+        let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+        plain.insert(parts.join("/"), file.clone());
+    }
+    Ok(plain)
+}
+
+fn check_path(path: &str) -> Result<(), AtomicError> {
+    if path.is_empty() {
+        return Err(AtomicError::Empty(path.to_owned()));
+    }
+    if path.starts_with('/') {
+        return Err(AtomicError::Absolute(path.to_owned()));
+    }
+    if path.len() > LONGEST_PATH {
+        return Err(AtomicError::LongPath);
+    }
+    if path.split('/').any(|part| part == "..") {
+        return Err(AtomicError::Backsteps(path.to_owned()));
+    }
+    if path.split('/').any(|part| part.len() > LONGEST_NAME) {
+        return Err(AtomicError::LongName);
+    }
+    if path.starts_with("..") {
+        return Err(AtomicError::Reserved(path.to_owned()));
+    }
+    Ok(())
+}
+
+/// `2026_11_16_10_00_00`.
+fn stamp(now: Timestamp) -> String {
+    let text = Time(now).text();
+    text.trim_end_matches('Z').replace(['-', ':', 'T'], "_")
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if is_missing(&error) => Ok(()),
+        done => done,
+    }
+}
+
+fn at(path: &Path) -> impl Fn(io::Error) -> AtomicError {
+    move |source| AtomicError::Io { path: path.to_path_buf(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOON: Timestamp = Timestamp::from_unix(1_772_366_400, 0);
+
+    fn files(files: &[(&str, &str)]) -> Contents {
+        let file = |data: &str| FileContent { data: data.into(), mode: 0o640, owner: None };
+        files.iter().map(|(path, data)| ((*path).to_owned(), file(data))).collect()
+    }
+
+    fn put(dir: &Path, salt: u64, contents: &[(&str, &str)]) {
+        write(dir, &files(contents), NOON, salt, |_| Ok(())).unwrap();
+    }
+
+    /// The names in a folder, those of links with what they lead to.
+    fn listed(dir: &Path) -> Vec<String> {
+        let shown = |entry: fs::DirEntry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            fs::read_link(entry.path())
+                .map_or(name.clone(), |target| format!("{name} -> {}", target.display()))
+        };
+        let mut names: Vec<String> = fs::read_dir(dir).unwrap().map(|entry| shown(entry.unwrap())).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn files_are_seen_through_links_as_upstream_lays_them() {
+        let folder = tempfile::tempdir().unwrap();
+        put(folder.path(), 7, &[("a", "1"), ("deep/b", "2"), ("deep/er/c", "3")]);
+        let stamped = "..2026_03_01_12_00_00.7";
+        assert_eq!(
+            listed(folder.path()),
+            [
+                stamped.to_owned(),
+                format!("..data -> {stamped}"),
+                "a -> ..data/a".to_owned(),
+                "deep -> ..data/deep".to_owned()
+            ]
+        );
+        assert_eq!(fs::read(folder.path().join("deep/er/c")).unwrap(), b"3");
+        let mode = |path: &str| fs::metadata(folder.path().join(path)).unwrap().mode() & 0o777;
+        assert_eq!((mode("a"), mode(stamped)), (0o640, 0o755));
+    }
+
+    #[test]
+    fn the_same_contents_change_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        put(folder.path(), 1, &[("a", "1")]);
+        let before = listed(folder.path());
+        put(folder.path(), 2, &[("a", "1")]);
+        assert_eq!(listed(folder.path()), before);
+        fs::remove_file(folder.path().join("a")).unwrap();
+        put(folder.path(), 3, &[("a", "1")]);
+        assert_eq!(listed(folder.path()), before, "a link that was lost comes back");
+    }
+
+    #[test]
+    fn new_contents_take_the_place_of_old_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        put(folder.path(), 1, &[("a", "1"), ("b", "1")]);
+        put(folder.path(), 2, &[("a", "2"), ("c/d", "2")]);
+        let stamped = "..2026_03_01_12_00_00.2";
+        assert_eq!(
+            listed(folder.path()),
+            [
+                stamped.to_owned(),
+                format!("..data -> {stamped}"),
+                "a -> ..data/a".to_owned(),
+                "c -> ..data/c".to_owned()
+            ]
+        );
+        put(folder.path(), 3, &[]);
+        let stamped = "..2026_03_01_12_00_00.3";
+        assert_eq!(listed(folder.path()), [stamped.to_owned(), format!("..data -> {stamped}")]);
+    }
+
+    #[test]
+    fn what_a_writer_left_that_did_not_end_is_cleared() {
+        let folder = tempfile::tempdir().unwrap();
+        put(folder.path(), 1, &[("a", "1")]);
+        fs::create_dir_all(folder.path().join("..2026_02_28_00_00_00.9/x")).unwrap();
+        symlink("nowhere", folder.path().join(NEW_DATA)).unwrap();
+        fs::create_dir(folder.path().join("mounted-below")).unwrap();
+        put(folder.path(), 2, &[("a", "2")]);
+        let stamped = "..2026_03_01_12_00_00.2";
+        let expected = [
+            stamped.to_owned(),
+            format!("..data -> {stamped}"),
+            "a -> ..data/a".to_owned(),
+            "mounted-below".to_owned(),
+        ];
+        assert_eq!(listed(folder.path()), expected);
+    }
+
+    #[test]
+    fn files_that_nobody_could_be_given_are_not_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = write(folder.path(), &files(&[("a", "1")]), NOON, 1, |_| Err(io::Error::other("no")));
+        refused.unwrap_err();
+        assert!(listed(folder.path()).is_empty());
+        assert!(!is_written(folder.path()));
+    }
+
+    #[test]
+    fn paths_that_lead_astray_are_refused_in_upstreams_words() {
+        let check = |path: &str, expected: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            let refused = write(folder.path(), &files(&[(path, "")]), NOON, 1, |_| Ok(())).unwrap_err();
+            assert_eq!(refused.to_string(), expected);
+        };
+        check("", "invalid path: must not be empty: \"\"");
+        check("/etc/x", "invalid path: must be relative path: /etc/x");
+        check("a/../b", "invalid path: must not contain '..': a/../b");
+        check("..a/b", "invalid path: must not start with '..': ..a/b");
+        check(&"x".repeat(256), "invalid path: filenames must be less than or equal to 255 characters");
+        check(&"x/".repeat(2049), "invalid path: must be less than or equal to 4096 characters");
+    }
+}

@@ -1,0 +1,199 @@
+//! Folders of a pod's own: on the disk, or in memory. Volumes of files stand on them too.
+
+use std::ffi::CString;
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::str::FromStr as _;
+
+use coracle_api::go_text::Quoted;
+use coracle_api::quantity::Quantity;
+use k8s_openapi::api::core::v1::{EmptyDirVolumeSource, Pod};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+
+use super::mount_table::is_mount_point;
+use super::ownership::{Access, Group};
+use crate::downward::Amounts;
+use crate::pod::PodView as _;
+
+pub(super) const PLUGIN: &str = "kubernetes.io~empty-dir";
+
+/// What a folder is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Medium {
+    Disk,
+    /// A file system in memory of at most so many bytes; 0: as the kernel likes.
+    Memory {
+        size: u64,
+    },
+}
+
+/// Why a folder is not there.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EmptyDirError {
+    #[error("unknown storage medium {}", Quoted(.0))]
+    Medium(String),
+    #[error("{0} storage medium is not supported by this node")]
+    HugePages(String),
+    #[error("{what} {path}: {source}")]
+    Io { what: &'static str, path: String, source: io::Error },
+}
+
+impl Medium {
+    /// What the pod asks for.
+    pub(super) fn of(
+        wanted: &EmptyDirVolumeSource,
+        pod: &Pod,
+        node: &Amounts,
+    ) -> Result<Medium, EmptyDirError> {
+        match wanted.medium.as_deref().unwrap_or_default() {
+            "" => Ok(Medium::Disk),
+            "Memory" => Ok(Medium::Memory { size: memory_size(wanted.size_limit.as_ref(), pod, node) }),
+            medium if medium.starts_with("HugePages") => Err(EmptyDirError::HugePages(medium.to_owned())),
+            medium => Err(EmptyDirError::Medium(medium.to_owned())),
+        }
+    }
+}
+
+/// How large a folder in memory may become: what is asked for, but not more than the pod may use, and that is never more
+/// than the node has.
+pub(super) fn memory_size(limit: Option<&Written>, pod: &Pod, node: &Amounts) -> u64 {
+    let bytes = |amount: &Written| {
+        let amount = Quantity::from_str(&amount.0).ok()?;
+        u64::try_from(amount.value()).ok().filter(|bytes| *bytes > 0)
+    };
+    let node = node.get("memory").and_then(bytes);
+    let smallest = [node, pod_memory(pod), limit.and_then(bytes)].into_iter().flatten().min();
+    smallest.unwrap_or(0)
+}
+
+/// The memory that a pod may use: its own limit, or the sum of its containers' if each has one.
+fn pod_memory(pod: &Pod) -> Option<u64> {
+    let bytes = |limits: Option<&Amounts>| {
+        let amount = Quantity::from_str(&limits?.get("memory")?.0).ok()?;
+        u64::try_from(amount.value()).ok().filter(|bytes| *bytes > 0)
+    };
+    let spec = pod.pod_spec();
+    if let Some(of_pod) = bytes(spec.resources.as_ref().and_then(|resources| resources.limits.as_ref())) {
+        return Some(of_pod);
+    }
+    let mut sum = 0;
+    for container in &spec.containers {
+        sum += bytes(container.resources.as_ref()?.limits.as_ref())?;
+    }
+    // Sidecars run beside the containers, and other init containers one at a time before them.
+    let mut most = 0;
+    for container in spec.init_containers.iter().flatten() {
+        let limit = bytes(container.resources.as_ref()?.limits.as_ref())?;
+        match container.restart_policy.as_deref() {
+            Some("Always") => sum += limit,
+            _ => most = most.max(limit),
+        }
+    }
+    Some(sum.max(most)).filter(|bytes| *bytes > 0)
+}
+
+/// Makes a folder, unless its marker says that it is ready.
+pub(super) fn set_up(
+    dir: &Path,
+    marker: &Path,
+    medium: &Medium,
+    group: Option<&Group>,
+) -> Result<(), EmptyDirError> {
+    let in_memory = is_mount_point(dir).map_err(|source| failed("stat", dir, source))?;
+    let wants_memory = matches!(medium, Medium::Memory { .. });
+    if marker.join("ready").exists() && (in_memory || !wants_memory) && dir.exists() {
+        return Ok(());
+    }
+    make_dir(dir)?;
+    if let (Medium::Memory { size }, false) = (medium, in_memory) {
+        mount_memory(dir, *size).map_err(|source| failed("mount tmpfs", dir, source))?;
+    }
+    if let Some(group) = group {
+        group.take_all(dir, Access::Write).map_err(|source| failed("chown", dir, source))?;
+    }
+    let mark = || -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o750).create(marker)?;
+        fs::write(marker.join("ready"), "")
+    };
+    mark().map_err(|source| failed("create", marker, source))
+}
+
+/// Takes a folder away, whatever it is made of. Idempotent.
+pub(super) fn tear_down(dir: &Path, marker: &Path) -> Result<(), EmptyDirError> {
+    let gone = |done: io::Result<()>| match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    };
+    // First the marker: what is half gone must not look ready.
+    gone(fs::remove_dir_all(marker)).map_err(|source| failed("remove", marker, source))?;
+    while is_mount_point(dir).map_err(|source| failed("stat", dir, source))? {
+        unmount(dir, UnmountFlags::NOFOLLOW).map_err(|error| failed("unmount", dir, error.into()))?;
+    }
+    gone(fs::remove_dir_all(dir)).map_err(|source| failed("remove", dir, source))
+}
+
+/// Everybody may write into it, whatever the umask says; what leads to it is the kubelet's.
+fn make_dir(dir: &Path) -> Result<(), EmptyDirError> {
+    let make = || -> io::Result<()> {
+        if let Some(parent) = dir.parent() {
+            DirBuilder::new().recursive(true).mode(0o750).create(parent)?;
+        }
+        match fs::create_dir(dir) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+        fs::set_permissions(dir, Permissions::from_mode(0o777))
+    };
+    make().map_err(|source| failed("mkdir", dir, source))
+}
+
+/// Memory that is never swapped out, where the kernel can promise that.
+fn mount_memory(dir: &Path, size: u64) -> io::Result<()> {
+    let size = if size > 0 { format!("size={size}") } else { String::new() };
+    let options = [format!("{size},noswap").trim_start_matches(',').to_owned(), size];
+    let mut refused = rustix::io::Errno::INVAL;
+    for options in options {
+        let options = CString::new(options)?;
+        match mount("tmpfs", dir, "tmpfs", MountFlags::empty(), options.as_c_str()) {
+            Err(rustix::io::Errno::INVAL) => refused = rustix::io::Errno::INVAL,
+            done => return Ok(done?),
+        }
+    }
+    Err(refused.into())
+}
+
+fn failed(what: &'static str, path: &Path, source: io::Error) -> EmptyDirError {
+    EmptyDirError::Io { what, path: path.to_string_lossy().into_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_the_least_of_what_is_asked_for_allowed_and_there() {
+        let check = |limit: Option<&str>, pod: &str, node: &str, expected: u64| {
+            let pod: Pod = serde_json::from_str(&format!(r#"{{"spec":{pod}}}"#)).unwrap();
+            let node: Amounts = serde_json::from_str(node).unwrap();
+            let limit = limit.map(|limit| Written(limit.to_owned()));
+            assert_eq!(memory_size(limit.as_ref(), &pod, &node), expected, "{limit:?} {pod:?} {node:?}");
+        };
+        let bare = r#"{"containers":[{"name":"a"}]}"#;
+        let limited = r#"{"containers":[{"name":"a","resources":{"limits":{"memory":"20Mi"}}},{"name":"b","resources":{"limits":{"memory":"10Mi"}}}]}"#;
+        let half = r#"{"containers":[{"name":"a","resources":{"limits":{"memory":"20Mi"}}},{"name":"b"}]}"#;
+        let whole = r#"{"resources":{"limits":{"memory":"5Mi"}},"containers":[{"name":"a"}]}"#;
+        let node = r#"{"memory":"100Mi"}"#;
+        check(None, bare, node, 100 << 20);
+        check(Some("1Mi"), bare, node, 1 << 20);
+        check(Some("1Gi"), bare, node, 100 << 20);
+        check(Some("0"), bare, node, 100 << 20);
+        check(None, limited, node, 30 << 20);
+        check(Some("25Mi"), limited, node, 25 << 20);
+        check(None, half, node, 100 << 20);
+        check(None, whole, node, 5 << 20);
+        check(None, bare, "{}", 0);
+    }
+}

@@ -1,0 +1,129 @@
+//! Whose the files of a volume are: the pod's group gets them (`fsGroup`).
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use k8s_openapi::api::core::v1::{Container, Pod};
+use rustix::fs::{AtFlags, CWD, Gid, chownat};
+use rustix::io::Errno;
+
+use crate::pod::{PodView as _, of_ephemeral};
+
+/// New files in such a folder are its group's.
+const SET_GROUP: u32 = 0o2000;
+/// Who may look into a folder.
+const ENTER: u32 = 0o110;
+
+/// What the group may do with the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    Write,
+}
+
+/// The group that a pod's volumes are given to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    id: u32,
+}
+
+impl Group {
+    /// `securityContext.fsGroup`. The policy of changing it (`fsGroupChangePolicy`) is not for the kinds of volumes that
+    /// there are: they are made with the pod, and are the group's from the start.
+    pub(super) fn of(pod: &Pod) -> Option<Group> {
+        let context = pod.pod_spec().security_context.as_ref()?;
+        u32::try_from(context.fs_group?).ok().map(|id| Group { id })
+    }
+
+    /// Gives a folder with all that is in it to the group. A file that cannot be given is passed over, as upstream does.
+    pub(super) fn take_all(&self, root: &Path, access: Access) -> io::Result<()> {
+        let found = fs::symlink_metadata(root)?;
+        if found.is_dir() {
+            for entry in fs::read_dir(root)? {
+                self.take_all(&entry?.path(), access)?;
+            }
+        }
+        if let Err(error) = self.take(root, &found, access) {
+            tracing::warn!(path = %root.display(), %error, "cannot be given to the pod's group");
+        }
+        Ok(())
+    }
+
+    fn take(&self, path: &Path, found: &Metadata, access: Access) -> io::Result<()> {
+        let group = Some(Gid::from_raw(self.id));
+        match chownat(CWD, path, None, group, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
+        // A link's mode means nothing, and changing it would change what it leads to.
+        if found.is_symlink() {
+            return Ok(());
+        }
+        let read_or_write = if access == Access::Write { 0o660 } else { 0o440 };
+        let folder = if found.is_dir() { ENTER | SET_GROUP } else { 0 };
+        fs::set_permissions(path, fs::Permissions::from_mode(found.mode() & 0o7777 | read_or_write | folder))
+    }
+}
+
+/// The user that all containers run as, if they say so and agree: then a token is his.
+pub(super) fn only_user(pod: &Pod) -> Option<u32> {
+    let of_pod = pod.pod_spec().security_context.as_ref().and_then(|context| context.run_as_user);
+    let user = |container: &Container| {
+        let own = container.security_context.as_ref().and_then(|context| context.run_as_user);
+        own.or(of_pod)
+    };
+    let lasting = pod.lasting_containers().map(|(_, container)| user(container));
+    let mut users =
+        lasting.chain(pod.ephemeral_containers().iter().map(|container| user(&of_ephemeral(container))));
+    let first = users.next()??;
+    users.all(|user| user == Some(first)).then(|| u32::try_from(first).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_counts_only_where_all_containers_have_the_same() {
+        let check = |spec: &str, expected: Option<u32>| {
+            let pod: Pod = serde_json::from_str(&format!(r#"{{"spec":{spec}}}"#)).unwrap();
+            assert_eq!(only_user(&pod), expected, "{spec}");
+        };
+        check(r#"{"containers":[{"name":"a"}]}"#, None);
+        check(r#"{"securityContext":{"runAsUser":7},"containers":[{"name":"a"},{"name":"b"}]}"#, Some(7));
+        check(
+            r#"{"securityContext":{"runAsUser":7},"containers":[{"name":"a"},{"name":"b","securityContext":{"runAsUser":8}}]}"#,
+            None,
+        );
+        check(
+            r#"{"initContainers":[{"name":"i"}],"containers":[{"name":"a","securityContext":{"runAsUser":8}}]}"#,
+            None,
+        );
+        check(r#"{"containers":[{"name":"a","securityContext":{"runAsUser":0}}]}"#, Some(0));
+    }
+
+    #[test]
+    fn a_group_may_read_or_write_and_folders_hand_it_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let mode =
+            |name: &str, bits| fs::set_permissions(at(name), fs::Permissions::from_mode(bits)).unwrap();
+        fs::create_dir(at("dir")).unwrap();
+        mode("dir", 0o700);
+        fs::write(at("dir/file"), "").unwrap();
+        mode("dir/file", 0o600);
+        std::os::unix::fs::symlink("dir/file", at("link")).unwrap();
+        let group = Group { id: 1234 };
+        let check = |access, dir, file| {
+            group.take_all(folder.path(), access).unwrap();
+            let found = |name: &str| fs::symlink_metadata(at(name)).unwrap();
+            assert_eq!((found("dir").mode() & 0o7777, found("dir").gid()), (dir, 1234));
+            assert_eq!((found("dir/file").mode() & 0o7777, found("dir/file").gid()), (file, 1234));
+            assert_eq!(found("link").gid(), 1234);
+        };
+        check(Access::Read, 0o2750, 0o640);
+        check(Access::Write, 0o2770, 0o660);
+    }
+}

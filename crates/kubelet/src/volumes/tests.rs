@@ -1,0 +1,341 @@
+//! Volumes of pods in a temporary folder, with real mounts, and objects of a real server.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, symlink};
+
+use coracle_api::{Value, typed};
+use coracle_client::{Client, Informers, Resource, Selection, Tasks};
+use coracle_testkit::objects::object;
+use coracle_testkit::{Cluster, eventually};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
+
+use super::*;
+use crate::references::ChangedPods;
+
+/// A node's volumes in a folder that goes with everything that is mounted in it.
+struct Setting {
+    cluster: Cluster,
+    client: Client,
+    volumes: PodVolumes,
+    changed: ChangedPods,
+    folder: tempfile::TempDir,
+    _tasks: Tasks,
+}
+
+impl Drop for Setting {
+    fn drop(&mut self) {
+        mount_table::unmount_below(self.folder.path()).unwrap();
+    }
+}
+
+impl Setting {
+    async fn new() -> Setting {
+        let cluster = Cluster::start().await;
+        let client = cluster.client();
+        let folder = tempfile::tempdir().unwrap();
+        let (volumes, changed, tasks) = opened(&client, folder.path());
+        let setting = Setting { cluster, client, volumes, changed, folder, _tasks: tasks };
+        setting
+            .create::<Node>(
+                "{apiVersion: v1, kind: Node, metadata: {name: n1}, \
+                 status: {allocatable: {cpu: '4', memory: 64Mi, ephemeral-storage: 10Gi}}}",
+            )
+            .await;
+        setting
+    }
+
+    async fn create<K>(&self, yaml: &str)
+    where
+        K: k8s_openapi::Resource,
+        K::Scope: 'static,
+    {
+        let tree = object(yaml);
+        self.client.resource(&Resource::of::<K>()).create(&tree).await.unwrap();
+    }
+
+    /// The text of a file of the pod's volumes.
+    fn read(&self, pod: &Pod, volume: &str, file: &str) -> String {
+        let path = host_path(&self.volumes.layout, pod, volume).unwrap();
+        fs::read_to_string(path.join(file)).unwrap()
+    }
+
+    fn mounted(&self) -> usize {
+        mount_table::mounted_below(self.folder.path()).unwrap().len()
+    }
+}
+
+/// A kubelet's volumes in a folder, as after a start.
+fn opened(client: &Client, folder: &Path) -> (PodVolumes, ChangedPods, Tasks) {
+    let tasks = Tasks::new();
+    let informers = Informers::new(client.clone(), tasks.clone());
+    let itself = Selection::all(&Resource::of::<Node>()).fields("metadata.name=n1");
+    let (references, changed) = References::new(client);
+    let volumes = PodVolumes {
+        layout: Layout::below(folder),
+        world: client.world(),
+        references,
+        tokens: tokens::Tokens::new(client.clone()),
+        node: informers.of(itself),
+        recursive_read_only: true,
+    };
+    (volumes, changed, tasks)
+}
+
+/// A pod whose only container mounts all these volumes, written as YAML.
+fn pod(volumes: &str) -> Pod {
+    pod_with("", volumes, "")
+}
+
+fn pod_with(spec: &str, volumes: &str, mount: &str) -> Pod {
+    let volumes = object(&format!("volumes: {volumes}"));
+    let names = volumes.get("volumes").and_then(Value::as_array).unwrap();
+    let names = names.iter().map(|volume| volume.get("name").and_then(Value::as_str).unwrap());
+    let mounts: Vec<String> =
+        names.map(|name| format!("{{name: {name}, mountPath: /m/{name}{mount}}}")).collect();
+    let spec = format!(
+        "{{apiVersion: v1, kind: Pod, metadata: {{name: p, namespace: default, uid: u-1, labels: {{app: web}}}}, \
+         spec: {{{spec} containers: [{{name: c, image: i, volumeMounts: [{}]}}]}}}}",
+        mounts.join(", ")
+    );
+    let mut pod: Pod = typed::from_tree(&object(&spec)).unwrap();
+    let volumes: Vec<Volume> = typed::from_tree(volumes.get("volumes").unwrap()).unwrap();
+    pod.spec.as_mut().unwrap().volumes = Some(volumes);
+    pod
+}
+
+#[tokio::test]
+async fn folders_are_the_pods_own_and_go_with_it() {
+    let setting = Setting::new().await;
+    let pod = pod_with(
+        "securityContext: {fsGroup: 2345},",
+        "[{name: disk, emptyDir: {}}, {name: memory, emptyDir: {medium: Memory, sizeLimit: 1Mi}}]",
+        "",
+    );
+    setting.volumes.mount(&pod).await.unwrap();
+    let disk = setting.folder.path().join("kubelet/pods/u-1/volumes/kubernetes.io~empty-dir/disk");
+    let memory = disk.with_file_name("memory");
+    for dir in [&disk, &memory] {
+        let found = fs::metadata(dir).unwrap();
+        assert_eq!((found.mode() & 0o7777, found.gid()), (0o2777, 2345), "{}", dir.display());
+    }
+    assert_eq!(setting.mounted(), 1);
+    let size = rustix::fs::statfs(&memory).unwrap();
+    assert_eq!(size.f_blocks * u64::try_from(size.f_bsize).unwrap(), 1 << 20);
+    fs::write(disk.join("kept"), "x").unwrap();
+    fs::write(memory.join("kept"), "x").unwrap();
+    setting.volumes.mount(&pod).await.unwrap();
+    assert!(disk.join("kept").exists() && memory.join("kept").exists(), "a second mount changes nothing");
+    assert_eq!(setting.mounted(), 1);
+    setting.volumes.unmount("u-1").await.unwrap();
+    setting.volumes.unmount("u-1").await.unwrap();
+    assert_eq!(setting.mounted(), 0);
+    assert!(!disk.exists());
+}
+
+#[tokio::test]
+async fn a_changed_config_map_is_heard_of_and_appears() {
+    let mut setting = Setting::new().await;
+    setting.create::<ConfigMap>(CONFIG_MAP).await;
+    let pod = pod("[{name: v, configMap: {name: cm, defaultMode: 420}}]");
+    setting.volumes.mount(&pod).await.unwrap();
+    assert_eq!(setting.read(&pod, "v", "k"), "one");
+    let changed = object(&CONFIG_MAP.replace("one", "two"));
+    setting.client.resource(&Resource::of::<ConfigMap>()).update(&changed).await.unwrap();
+    assert_eq!(setting.changed.recv().await.unwrap(), "u-1");
+    setting.volumes.mount(&pod).await.unwrap();
+    assert_eq!(setting.read(&pod, "v", "k"), "two");
+}
+
+const CONFIG_MAP: &str =
+    "{apiVersion: v1, kind: ConfigMap, metadata: {name: cm, namespace: default}, data: {k: one, other: x}}";
+
+#[tokio::test]
+async fn what_is_missing_fails_in_upstreams_words_until_it_comes() {
+    let mut setting = Setting::new().await;
+    let pod = pod(
+        "[{name: v, configMap: {name: cm, defaultMode: 420}}, {name: s, secret: {secretName: sec, defaultMode: 420}}, \
+          {name: o, configMap: {name: none, optional: true, defaultMode: 420}}, {name: disk, hostPath: {path: /no/such, type: Directory}}, \
+          {name: claim, persistentVolumeClaim: {claimName: c}}]",
+    );
+    let failed = setting.volumes.mount(&pod).await.unwrap_err();
+    let expected = [
+        "MountVolume.SetUp failed for volume \"v\" : configmap \"cm\" not found",
+        "MountVolume.SetUp failed for volume \"s\" : secret \"sec\" not found",
+        "MountVolume.SetUp failed for volume \"disk\" : hostPath type check failed: /no/such is not a directory",
+        "MountVolume.FindPluginBySpec failed for volume \"claim\" : persistentVolumeClaim volumes are not supported by this node",
+    ];
+    assert_eq!(failed.failures, expected);
+    setting.create::<ConfigMap>(CONFIG_MAP).await;
+    assert_eq!(setting.changed.recv().await.unwrap(), "u-1", "its coming is heard of");
+    let failed = setting.volumes.mount(&pod).await.unwrap_err();
+    assert_eq!(failed.failures, expected[1..]);
+}
+
+#[tokio::test]
+async fn volumes_that_nobody_mounts_are_not_made() {
+    let setting = Setting::new().await;
+    let mut pod = pod("[{name: v, configMap: {name: cm, defaultMode: 420}}]");
+    pod.spec.as_mut().unwrap().containers[0].volume_mounts = None;
+    setting.volumes.mount(&pod).await.unwrap();
+    assert!(!setting.volumes.layout.volumes("u-1").exists());
+}
+
+#[tokio::test]
+async fn one_volume_shows_tokens_objects_and_fields_together() {
+    let setting = Setting::new().await;
+    setting.create::<ConfigMap>(CONFIG_MAP).await;
+    setting
+        .create::<Secret>(
+            "{apiVersion: v1, kind: Secret, metadata: {name: sec, namespace: default}, stringData: {password: pw}}",
+        )
+        .await;
+    setting
+        .create::<ServiceAccount>(
+            "{apiVersion: v1, kind: ServiceAccount, metadata: {name: sa, namespace: default}}",
+        )
+        .await;
+    let made = setting.client.typed::<Pod>().namespace("default");
+    let plain = object(
+        "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: default}, \
+         spec: {serviceAccountName: sa, containers: [{name: c, image: i}]}}",
+    );
+    let plain: Pod = made.create(&typed::from_tree(&plain).unwrap()).await.unwrap();
+    let mut pod = pod_with(
+        "serviceAccountName: sa, securityContext: {runAsUser: 1000, fsGroup: 2000},",
+        "[{name: v, projected: {defaultMode: 420, sources: [{serviceAccountToken: {path: token, expirationSeconds: 3600}}, \
+           {configMap: {name: cm, items: [{key: k, path: deep/k}]}}, {secret: {name: sec}}, \
+           {downwardAPI: {items: [{path: labels, fieldRef: {fieldPath: metadata.labels}}, \
+             {path: memory, resourceFieldRef: {containerName: c, resource: limits.memory, divisor: 1Mi}}]}}]}}]",
+        "",
+    );
+    pod.metadata.uid = plain.metadata.uid.clone();
+    let mounted = setting.volumes.mount(&pod).await.unwrap();
+    let left = mounted.renew_at.unwrap().since(setting.cluster.world.now()).as_secs();
+    assert!((2800..=2880).contains(&left), "four fifths of an hour: {left}");
+    assert_eq!(setting.read(&pod, "v", "deep/k"), "one");
+    assert_eq!(setting.read(&pod, "v", "password"), "pw");
+    assert_eq!(setting.read(&pod, "v", "labels"), "app=\"web\"");
+    assert_eq!(setting.read(&pod, "v", "memory"), "64");
+    let token = setting.read(&pod, "v", "token");
+    assert_eq!(token.split('.').count(), 3, "{token}");
+    let path = host_path(&setting.volumes.layout, &pod, "v").unwrap();
+    let found = fs::metadata(path.join("token")).unwrap();
+    assert_eq!((found.mode() & 0o777, found.uid(), found.gid()), (0o640, 1000, 2000));
+    setting.volumes.mount(&pod).await.unwrap();
+    assert_eq!(setting.read(&pod, "v", "token"), token, "it is not asked for again while it is good");
+    setting.volumes.unmount(pod.uid()).await.unwrap();
+    assert_eq!(setting.mounted(), 0);
+}
+
+#[tokio::test]
+async fn after_a_restart_volumes_are_found_and_orphans_are_cleaned_up() {
+    let setting = Setting::new().await;
+    setting.create::<Secret>(
+        "{apiVersion: v1, kind: Secret, metadata: {name: sec, namespace: default}, stringData: {password: pw}}",
+    )
+    .await;
+    let mut one = pod_with(
+        "",
+        "[{name: s, secret: {secretName: sec, defaultMode: 420}}, {name: m, emptyDir: {medium: Memory}}]",
+        ", subPath: password",
+    );
+    setting.volumes.mount(&one).await.unwrap();
+    let container = one.pod_spec().containers[0].clone();
+    setting.volumes.bind(&one, &container, &[]).await.unwrap();
+    assert_eq!(setting.mounted(), 4);
+    let (again, _changed, _tasks) = opened(&setting.client, setting.folder.path());
+    again.mount(&one).await.unwrap();
+    again.bind(&one, &container, &[]).await.unwrap();
+    assert_eq!(setting.mounted(), 4, "nothing is mounted twice");
+
+    one.metadata.uid = Some("u-2".to_owned());
+    again.mount(&one).await.unwrap();
+    again.clean_up(&BTreeSet::from([Text::new("u-2")])).await.unwrap();
+    assert!(!setting.volumes.layout.pod("u-1").exists());
+    assert_eq!(setting.mounted(), 2);
+    again.clean_up(&BTreeSet::new()).await.unwrap();
+    assert_eq!(setting.mounted(), 0);
+    assert_eq!(fs::read_dir(setting.volumes.layout.pods()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn what_was_half_made_is_finished() {
+    let setting = Setting::new().await;
+    setting.create::<Secret>(
+        "{apiVersion: v1, kind: Secret, metadata: {name: sec, namespace: default}, stringData: {password: pw}}",
+    )
+    .await;
+    let pod = pod("[{name: s, secret: {secretName: sec, defaultMode: 420}}]");
+    let dir = host_path(&setting.volumes.layout, &pod, "s").unwrap();
+    fs::create_dir_all(&dir).unwrap();
+    empty_dir::set_up(
+        &dir,
+        &setting.folder.path().join("elsewhere"),
+        &Medium::Memory { size: 1 << 20 },
+        None,
+    )
+    .unwrap();
+    fs::create_dir(dir.join("..2026_01_01_00_00_00.1")).unwrap();
+    symlink("..2026_01_01_00_00_00.1", dir.join("..data_tmp")).unwrap();
+    setting.volumes.mount(&pod).await.unwrap();
+    assert_eq!(setting.read(&pod, "s", "password"), "pw");
+    assert_eq!(setting.mounted(), 1);
+}
+
+#[tokio::test]
+async fn parts_of_volumes_are_bound_and_links_do_not_lead_out() {
+    let setting = Setting::new().await;
+    let outside = setting.folder.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    let bind = async |sub_path: &str| {
+        let pod = pod_with("", "[{name: v, emptyDir: {}}]", &format!(", subPathExpr: '{sub_path}'"));
+        setting.volumes.mount(&pod).await.unwrap();
+        let container = pod.pod_spec().containers[0].clone();
+        let environment = [("POD".to_owned(), "web-0".to_owned())];
+        let bound = setting.volumes.bind(&pod, &container, &environment).await;
+        bound.map(|mut mounts| mounts.remove(0).host_path).map_err(|error| error.to_string())
+    };
+    let volume = setting.volumes.layout.volume("u-1", empty_dir::PLUGIN, "v");
+    let made = bind("logs/$(POD)").await.unwrap();
+    assert_eq!(made, format!("{}/kubelet/pods/u-1/volume-subpaths/v/c/0", setting.folder.path().display()));
+    fs::write(volume.join("logs/web-0/file"), "in").unwrap();
+    assert_eq!(fs::read(Path::new(&made).join("file")).unwrap(), b"in");
+    assert_eq!(fs::metadata(volume.join("logs/web-0")).unwrap().mode() & 0o7777, 0o777);
+
+    fs::write(volume.join("plain"), "a file").unwrap();
+    let file = bind("plain").await.unwrap();
+    assert_eq!(fs::read(file).unwrap(), b"a file", "another part takes its place");
+    symlink("logs/web-0", volume.join("inside")).unwrap();
+    let inside = bind("inside").await.unwrap();
+    assert!(Path::new(&inside).join("file").exists());
+    symlink(volume.join("logs"), volume.join("absolute")).unwrap();
+    bind("absolute/web-0").await.unwrap();
+
+    symlink(&outside, volume.join("out")).unwrap();
+    symlink("../../../../../../outside", volume.join("up")).unwrap();
+    symlink("/no/such/place", volume.join("dangling")).unwrap();
+    let prepare = "failed to prepare subPath for volumeMount \"v\" of container \"c\"";
+    let create = "failed to create subPath directory for volumeMount \"v\" of container \"c\"";
+    assert_eq!(bind("out").await.unwrap_err(), prepare);
+    assert_eq!(bind("up").await.unwrap_err(), prepare);
+    assert_eq!(bind("out/new").await.unwrap_err(), create);
+    assert_eq!(bind("dangling").await.unwrap_err(), create);
+    assert_eq!(bind("plain/below").await.unwrap_err(), create);
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+    setting.volumes.unmount("u-1").await.unwrap();
+    assert_eq!(setting.mounted(), 0);
+    assert!(outside.exists());
+}
+
+#[tokio::test]
+async fn objects_are_watched_as_long_as_a_pod_uses_them() {
+    let setting = Setting::new().await;
+    setting.create::<ConfigMap>(CONFIG_MAP).await;
+    let pod = pod("[{name: v, configMap: {name: cm, defaultMode: 420}}]");
+    setting.volumes.mount(&pod).await.unwrap();
+    let known = async || setting.volumes.references.config_map("default", "cm").await;
+    known().await.unwrap();
+    setting.volumes.unmount("u-1").await.unwrap();
+    eventually("the watch ends", async || known().await.err()).await;
+    assert_eq!(known().await.unwrap_err().to_string(), "object \"default\"/\"cm\" not registered");
+}
