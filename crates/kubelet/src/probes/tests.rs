@@ -176,6 +176,7 @@ fn running(id: &str, since: Timestamp) -> Observed {
         log_path: String::new(),
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
+        user: None,
     };
     Observed { sandboxes: vec![sandbox], containers: vec![seen] }
 }
