@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use coracle_api::Text;
 use coracle_api::resource_version::ResourceVersion;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 pub use cached::Cached;
 pub use index::IndexError;
@@ -99,8 +99,7 @@ pub struct Informers {
 
 #[derive(Default)]
 struct Made {
-    informers: BTreeMap<(Selection, TypeId), Box<dyn Any + Send>>,
-    synced: Vec<watch::Receiver<bool>>,
+    informers: BTreeMap<(Selection, TypeId), One>,
 }
 
 impl Informers {
@@ -114,27 +113,56 @@ impl Informers {
         let selection = selection.into();
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let name = (selection.clone(), TypeId::of::<T>());
-        if let Some(informer) = made.informers.get(&name).and_then(|made| made.downcast_ref::<Informer<T>>())
-        {
+        let known = made.informers.get(&name).and_then(|one| one.informer.downcast_ref::<Informer<T>>());
+        if let Some(informer) = known {
             return informer.clone();
         }
         let informer = Informer { shared: Arc::new(Shared::default()) };
         let reflector = reflector::Reflector::new(self.client.clone(), selection, informer.shared.clone());
-        self.tasks.spawn(reflector.run());
-        made.informers.insert(name, Box::new(informer.clone()));
-        made.synced.push(informer.shared.synced());
+        let (alive, ended) = oneshot::channel::<()>();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                biased;
+                // Nothing is ever sent: it resolves when the other half is gone.
+                _ = ended => {}
+                () = reflector.run() => {}
+            }
+        });
+        let synced = informer.shared.synced();
+        made.informers.insert(name, One { informer: Box::new(informer.clone()), synced, _alive: alive });
         informer
+    }
+
+    /// Ends an informer for all who have it: what it holds stays as it is, and whoever asks for one of the same objects
+    /// gets another. For resources that have gone from the server.
+    pub fn end<T: Projection>(&self, informer: &Informer<T>) {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.informers.retain(|_, one| {
+            let known = one.informer.downcast_ref::<Informer<T>>();
+            !known.is_some_and(|known| Arc::ptr_eq(&known.shared, &informer.shared))
+        });
     }
 
     /// Resolves when every informer that has been made by now holds what the server had.
     pub async fn synced(&self) {
-        let waiting = self.made.lock().unwrap_or_else(PoisonError::into_inner).synced.clone();
+        let waiting: Vec<_> = {
+            let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+            made.informers.values().map(|one| one.synced.clone()).collect()
+        };
         for mut synced in waiting {
             if synced.wait_for(|synced| *synced).await.is_err() {
                 std::future::pending::<()>().await;
             }
         }
     }
+}
+
+/// One of the informers.
+struct One {
+    informer: Box<dyn Any + Send>,
+    synced: watch::Receiver<bool>,
+    /// Ends its reflector when it is dropped.
+    _alive: oneshot::Sender<()>,
 }
 
 /// A part of the cluster's state, in memory. Clones are the same.
