@@ -32,6 +32,7 @@ pub mod node_label;
 pub mod owner;
 pub mod patch;
 pub mod quantity;
+pub mod quota;
 pub mod resource_name;
 pub mod resource_version;
 pub mod schema;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use coracle_api::quantity::Quantity;
+use coracle_api::quota::amounts::{self, Amounts, Side};
 use coracle_api::{Map, Value, typed};
 use k8s_openapi::api::core::v1::{LimitRange, LimitRangeItem, PersistentVolumeClaim, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
 
-use super::amounts::{self, Amounts, Side};
 use super::{Attributes, Operation, Plugin, builtin, together};
 use crate::ApiError;
 use crate::registry::Part;

@@ -4,7 +4,6 @@
 //! (`admit`); when the kind's strategy has shaped and judged the object, each may refuse the outcome (`validate`).
 //! Plugins read the caches; they do not call the API.
 
-mod amounts;
 mod default_ingress_class;
 mod default_storage_class;
 mod default_toleration_seconds;

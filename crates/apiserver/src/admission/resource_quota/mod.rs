@@ -1,18 +1,15 @@
 //! ResourceQuota: a namespace holds no more than its quotas allow.
 //!
-//! What an object needs ([`usage`]) is added to the `status.used` of every quota that counts it ([`scope`]), before the
+//! What an object needs ([`coracle_api::quota`]) is added to the `status.used` of every quota that counts it, before the
 //! object is written; a quota that it does not fit in refuses. Each quota is swapped in the store against the version that
 //! was judged, so that of two who want the last place one gets it, whoever they asked. What is counted for an object that is
 //! then not written after all, and what a deleted one leaves, the quota controller puts right.
 
-mod scope;
-mod usage;
-
 use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_api::quantity::Quantity;
+use coracle_api::quota::{Amounts, Counter, Kind, amounts};
 
-use super::amounts::{self, Amounts};
 use super::{Attributes, Operation, Plugin, builtin};
 use crate::ApiError;
 use crate::authn::Caller;
@@ -28,7 +25,7 @@ impl Plugin for ResourceQuota {
 
     async fn validate(&self, object: Option<&Value>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
         let Some(object) = object.filter(|_| attributes.scope.resource.namespaced) else { return Ok(()) };
-        if is_ignored(attributes) || !usage::counts(object, attributes) {
+        if counter(attributes).is_ignored() || !changes(object, attributes) {
             return Ok(());
         }
         let found =
@@ -52,23 +49,37 @@ impl Plugin for ResourceQuota {
     }
 }
 
-/// What was never counted: events, and what is not kept.
-fn is_ignored(attributes: &Attributes<'_>) -> bool {
-    attributes.is_of("", "events")
-        || attributes.is_of("events.k8s.io", "events")
-        || attributes.is_of("", "bindings")
+fn counter<'a>(attributes: &Attributes<'a>) -> Counter<'a> {
+    Counter::of(&attributes.scope.resource.group, &attributes.scope.resource.plural)
+}
+
+/// Whether a write can change what is counted.
+fn changes(object: &Value, attributes: &Attributes<'_>) -> bool {
+    let ends = |pod: &Value| pod.at(&["spec", "activeDeadlineSeconds"]).is_some_and(|after| !after.is_null());
+    match (counter(attributes).kind(), attributes.operation, attributes.part) {
+        (_, Operation::Create, Part::Main)
+        | (Kind::Pods, Operation::Update, Part::Resize)
+        | (Kind::Services | Kind::Claims, Operation::Update, Part::Main) => true,
+        (Kind::Pods, Operation::Update, Part::Main) => {
+            attributes.old.is_some_and(|old| ends(old) != ends(object))
+        }
+        (Kind::Claims, Operation::Update, Part::Status) => {
+            let allocated = |claim: &Value| claim.at(&["status", "allocatedResources", "storage"]).cloned();
+            attributes.old.is_some_and(|old| allocated(old) != allocated(object))
+        }
+        _ => false,
+    }
 }
 
 /// What an object adds to a quota; none where the quota does not count it.
 fn charge(quota: &Value, object: &Value, attributes: &Attributes<'_>) -> Result<Option<Amounts>, String> {
-    let name = quota.meta().name();
+    let (name, counter) = (quota.meta().name(), counter(attributes));
     let hard = read(quota, "hard");
-    let counted: Vec<&str> =
-        hard.keys().map(String::as_str).filter(|name| usage::is_counted(name, attributes)).collect();
-    if counted.is_empty() || !scope::holds(quota, object, attributes) {
+    let counted: Vec<&str> = hard.keys().map(String::as_str).filter(|name| counter.counts(name)).collect();
+    if counted.is_empty() || !counter.is_in_scope(quota, object) {
         return Ok(None);
     }
-    if let Some(missing) = usage::missing(&counted, object, attributes) {
+    if let Some(missing) = counter.missing(&counted, object) {
         return Err(format!("failed quota: {name}: {missing}"));
     }
     let used = read(quota, "used");
@@ -76,13 +87,13 @@ fn charge(quota: &Value, object: &Value, attributes: &Attributes<'_>) -> Result<
         return Err(format!("status unknown for quota: {name}, resources: {}", counted.join(",")));
     }
     let now = (attributes.registry.now)();
-    let mut wanted = usage::of(object, attributes, now);
+    let mut wanted = counter.usage(object, now);
     // What the object needed before is paid for, where this quota counted it.
     if let Some(old) = attributes
         .old
-        .filter(|old| attributes.operation == Operation::Update && scope::holds(quota, old, attributes))
+        .filter(|old| attributes.operation == Operation::Update && counter.is_in_scope(quota, old))
     {
-        let before = usage::of(old, attributes, now);
+        let before = counter.usage(old, now);
         for (name, amount) in &mut wanted {
             if let Some(paid) = before.get(name) {
                 amount.sub(paid);

@@ -2,23 +2,26 @@
 
 use std::collections::BTreeMap;
 
-use coracle_api::quantity::Quantity;
 use k8s_openapi::api::core::v1::{Container, PodSpec, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
 
+use crate::quantity::Quantity;
+
 /// Amounts by the names of their resources.
-pub(super) type Amounts = BTreeMap<String, Quantity>;
+pub type Amounts = BTreeMap<String, Quantity>;
 
 /// Which side of a container's resources is summed up.
 #[derive(Clone, Copy)]
-pub(super) enum Side {
+pub enum Side {
+    /// What is asked for.
     Requests,
+    /// What may be used at most.
     Limits,
 }
 
 impl Side {
     /// The amounts that a container, or a whole pod, names.
-    pub(super) fn of(self, resources: Option<&ResourceRequirements>) -> Amounts {
+    pub fn of(self, resources: Option<&ResourceRequirements>) -> Amounts {
         let given = resources.and_then(|resources| match self {
             Side::Requests => resources.requests.as_ref(),
             Side::Limits => resources.limits.as_ref(),
@@ -28,7 +31,7 @@ impl Side {
 
     /// The sum of a pod: its containers together, or an init container with those that run beside it where that is more.
     /// What the pod itself says of processors and memory is said last. Its overhead is not in it.
-    pub(super) fn of_pod(self, pod: &PodSpec) -> Amounts {
+    pub fn of_pod(self, pod: &PodSpec) -> Amounts {
         let mut sum = Amounts::new();
         for container in &pod.containers {
             add(&mut sum, &self.of(container.resources.as_ref()));
@@ -57,12 +60,13 @@ impl Side {
 }
 
 /// Amounts as an object has them.
-pub(super) fn read(given: Option<&BTreeMap<String, Written>>) -> Amounts {
+pub fn read(given: Option<&BTreeMap<String, Written>>) -> Amounts {
     let given = given.into_iter().flatten();
     given.map(|(name, text)| (name.clone(), text.0.parse().unwrap_or_default())).collect()
 }
 
-pub(super) fn add(sum: &mut Amounts, more: &Amounts) {
+/// Adds amounts to others.
+pub fn add(sum: &mut Amounts, more: &Amounts) {
     for (name, amount) in more {
         sum.entry(name.clone()).and_modify(|sum| sum.add(amount)).or_insert_with(|| amount.clone());
     }
@@ -84,8 +88,8 @@ fn keeps_running(container: &Container) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use coracle_api::codec::json;
-    use coracle_api::typed;
+    use crate::codec::json;
+    use crate::typed;
 
     use super::*;
 

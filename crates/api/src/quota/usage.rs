@@ -2,117 +2,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use coracle_api::quantity::{Format, Quantity};
-use coracle_api::time::Timestamp;
-use coracle_api::{Value, resource_name, typed};
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 
-use super::super::amounts::{self, Amounts, Side};
-use super::super::{Attributes, Operation};
-use crate::registry::Part;
+use super::amounts::{self, Amounts, Side};
+use crate::quantity::{Format, Quantity};
+use crate::time::Timestamp;
+use crate::{Value, resource_name, typed};
 
-/// Of what the quotas of pods speak, besides huge pages and what is not Kubernetes' own.
-const OF_PODS: [&str; 11] = [
-    "count/pods",
-    "cpu",
-    "memory",
-    "ephemeral-storage",
-    "requests.cpu",
-    "requests.memory",
-    "requests.ephemeral-storage",
-    "limits.cpu",
-    "limits.memory",
-    "limits.ephemeral-storage",
-    "pods",
-];
-
-/// Of what the quotas of claims speak; also of one class of storage at a time.
-const OF_CLAIMS: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
-const BY_CLASS: &str = ".storageclass.storage.k8s.io/";
+/// Names of what is counted of one class of storage begin with the class and this.
+pub(super) const BY_CLASS: &str = ".storageclass.storage.k8s.io/";
 
 /// A quota on these asks every container to say how much of it it wants.
 const TO_BE_NAMED: [&str; 6] =
     ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
 
-/// Whether a write can change what is counted.
-pub(super) fn counts(object: &Value, attributes: &Attributes<'_>) -> bool {
-    let ends = |pod: &Value| pod.at(&["spec", "activeDeadlineSeconds"]).is_some_and(|after| !after.is_null());
-    match (kind(attributes), attributes.operation, attributes.part) {
-        (_, Operation::Create, Part::Main)
-        | (Kind::Pods, Operation::Update, Part::Resize)
-        | (Kind::Services | Kind::Claims, Operation::Update, Part::Main) => true,
-        (Kind::Pods, Operation::Update, Part::Main) => {
-            attributes.old.is_some_and(|old| ends(old) != ends(object))
-        }
-        (Kind::Claims, Operation::Update, Part::Status) => {
-            let allocated = |claim: &Value| claim.at(&["status", "allocatedResources", "storage"]).cloned();
-            attributes.old.is_some_and(|old| allocated(old) != allocated(object))
-        }
-        _ => false,
-    }
-}
-
-/// What knows how to count.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Pods,
-    Services,
-    Claims,
-    /// Everything else is counted by the piece.
-    Pieces,
-}
-
-fn kind(attributes: &Attributes<'_>) -> Kind {
-    match (attributes.scope.resource.group.as_str(), attributes.scope.resource.plural.as_str()) {
-        ("", "pods") => Kind::Pods,
-        ("", "services") => Kind::Services,
-        ("", "persistentvolumeclaims") => Kind::Claims,
-        _ => Kind::Pieces,
-    }
-}
-
-/// What pieces are counted by: `count/deployments.apps`.
-fn piece(attributes: &Attributes<'_>) -> String {
-    match attributes.scope.resource.group.as_str() {
-        "" => format!("count/{}", attributes.scope.resource.plural),
-        group => format!("count/{}.{group}", attributes.scope.resource.plural),
-    }
-}
-
-/// Pieces that were counted by their bare name first.
-fn has_bare_name(attributes: &Attributes<'_>) -> bool {
-    ["configmaps", "resourcequotas", "replicationcontrollers", "secrets"]
-        .into_iter()
-        .any(|plural| attributes.is_of("", plural))
-}
-
-/// Whether objects of this resource count as a quota's resource.
-pub(super) fn is_counted(name: &str, attributes: &Attributes<'_>) -> bool {
-    match kind(attributes) {
-        Kind::Pods => {
-            let foreign = !resource_name::is_native(name) && name.starts_with("requests.");
-            OF_PODS.contains(&name)
-                || name.starts_with("hugepages-")
-                || name.starts_with("requests.hugepages-")
-                || foreign
-        }
-        Kind::Services => {
-            matches!(name, "count/services" | "services" | "services.nodeports" | "services.loadbalancers")
-        }
-        Kind::Claims => {
-            let of_class = name.split_once(BY_CLASS).is_some_and(|(_, rest)| OF_CLAIMS.contains(&rest));
-            name == "count/persistentvolumeclaims" || OF_CLAIMS.contains(&name) || of_class
-        }
-        Kind::Pieces => {
-            name == piece(attributes)
-                || (has_bare_name(attributes) && name == attributes.scope.resource.plural)
-        }
-    }
-}
-
 /// What the containers of a pod do not say though a quota wants to know.
-pub(super) fn missing(counted: &[&str], object: &Value, attributes: &Attributes<'_>) -> Option<String> {
-    let pod: Pod = typed::view(object).ok().filter(|_| kind(attributes) == Kind::Pods)?;
+pub(super) fn missing(counted: &[&str], object: &Value) -> Option<String> {
+    let pod: Pod = typed::view(object).ok()?;
     let spec = pod.spec?;
     // Who says it of the whole pod need not say it of each container.
     if spec.resources.is_some() {
@@ -134,27 +40,13 @@ pub(super) fn missing(counted: &[&str], object: &Value, attributes: &Attributes<
     (!each.is_empty()).then(|| format!("must specify {}", each.join("; ")))
 }
 
-/// How much an object needs, by the names that quotas have for it.
-pub(super) fn of(object: &Value, attributes: &Attributes<'_>, now: Timestamp) -> Amounts {
-    let mut amounts = Amounts::from([(piece(attributes), number(1))]);
-    match kind(attributes) {
-        Kind::Pods => amounts.extend(of_pod(object, now)),
-        Kind::Services => amounts.extend(of_service(object)),
-        Kind::Claims => amounts.extend(of_claim(object)),
-        Kind::Pieces if has_bare_name(attributes) => {
-            amounts.insert(attributes.scope.resource.plural.to_string(), number(1));
-        }
-        Kind::Pieces => {}
-    }
-    amounts
-}
-
-fn number(count: usize) -> Quantity {
+/// A count.
+pub(super) fn number(count: usize) -> Quantity {
     Quantity::new(i64::try_from(count).unwrap_or(i64::MAX), Format::DecimalSi)
 }
 
 /// A pod that has ended, or should have, needs nothing any more.
-fn of_pod(object: &Value, now: Timestamp) -> Amounts {
+pub(super) fn of_pod(object: &Value, now: Timestamp) -> Amounts {
     let phase = object.at(&["status", "phase"]).and_then(Value::as_str).unwrap_or_default();
     let meta = object.meta();
     let overdue = match (meta.deletion_timestamp(), meta.deletion_grace_period_seconds()) {
@@ -197,7 +89,8 @@ fn by_quota_names(requests: &Amounts, limits: &Amounts) -> Amounts {
     amounts
 }
 
-fn of_service(service: &Value) -> Amounts {
+/// What a service takes of what there is little of.
+pub(super) fn of_service(service: &Value) -> Amounts {
     let ports = service.at(&["spec", "ports"]).and_then(Value::as_array).unwrap_or_default();
     let asked_for = || {
         let has_node_port =
@@ -219,7 +112,8 @@ fn of_service(service: &Value) -> Amounts {
     ])
 }
 
-fn of_claim(claim: &Value) -> Amounts {
+/// What a claim takes, also of its class.
+pub(super) fn of_claim(claim: &Value) -> Amounts {
     let old_way = claim.meta().annotation("volume.beta.kubernetes.io/storage-class");
     let class = old_way.or_else(|| claim.at(&["spec", "storageClassName"])?.as_str()).unwrap_or_default();
     let amount = |path: &[&str]| claim.at(path).and_then(|amount| Quantity::from_value(amount).ok());
@@ -246,7 +140,7 @@ fn of_claim(claim: &Value) -> Amounts {
 
 #[cfg(test)]
 mod tests {
-    use coracle_api::codec::json;
+    use crate::codec::json;
 
     use super::*;
 

@@ -1,12 +1,12 @@
 //! Which objects a quota is about.
 
-use coracle_api::selector::{LabelSelector, Operator, Requirement};
-use coracle_api::{Map, Path, Text, Value};
+use crate::selector::{LabelSelector, Operator, Requirement};
+use crate::{Map, Path, Text, Value};
 
-use super::super::Attributes;
+use super::Kind;
 
 /// Whether an object is in all scopes of a quota.
-pub(super) fn holds(quota: &Value, object: &Value, attributes: &Attributes<'_>) -> bool {
+pub(super) fn holds(quota: &Value, object: &Value, kind: Kind) -> bool {
     let plain = quota.at(&["spec", "scopes"]).and_then(Value::as_array).unwrap_or_default();
     let plain = plain.iter().filter_map(Value::as_str).map(|scope| (scope, "Exists", &[][..]));
     let selected = quota.at(&["spec", "scopeSelector", "matchExpressions"]).and_then(Value::as_array);
@@ -16,13 +16,11 @@ pub(super) fn holds(quota: &Value, object: &Value, attributes: &Attributes<'_>) 
         (text("scopeName"), text("operator"), values)
     });
     let mut all = plain.chain(selected);
-    match (attributes.scope.resource.group.as_str(), attributes.scope.resource.plural.as_str()) {
-        ("", "pods") => all.all(|(scope, operator, values)| pod(object, scope, operator, values)),
-        ("", "persistentvolumeclaims") => {
-            all.all(|(scope, operator, values)| claim(object, scope, operator, values))
-        }
+    match kind {
+        Kind::Pods => all.all(|(scope, operator, values)| pod(object, scope, operator, values)),
+        Kind::Claims => all.all(|(scope, operator, values)| claim(object, scope, operator, values)),
         // Others are in no scope.
-        _ => all.next().is_none(),
+        Kind::Services | Kind::Pieces => all.next().is_none(),
     }
 }
 
@@ -101,7 +99,7 @@ fn looks_elsewhere(pod: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use coracle_api::codec::json;
+    use crate::codec::json;
 
     use super::*;
 
