@@ -5,13 +5,18 @@
 //! hands keys to workers, and each worker goes *observe, plan, act*. [`views`] are what controllers hold of the objects
 //! that several of them look at. The [`manager`] begins those that were asked for.
 
+pub mod clusterrole_aggregation;
 pub mod deployment;
 pub mod frame;
+pub mod garbage_collector;
 pub mod manager;
+pub mod namespace;
 pub mod nodeipam;
 pub mod nodelifecycle;
 pub mod podgc;
 pub mod replicaset;
+pub mod resource_quota;
+pub mod root_ca_publisher;
 pub mod serviceaccount;
 pub mod tainteviction;
 pub mod views;

@@ -1,13 +1,17 @@
 //! The controller manager: which controllers run, and their beginning.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use tokio::task::JoinSet;
 use tracing::info;
 
 use crate::frame::Context;
-use crate::{deployment, nodeipam, nodelifecycle, podgc, replicaset, serviceaccount, tainteviction};
+use crate::{
+    clusterrole_aggregation, deployment, garbage_collector, namespace, nodeipam, nodelifecycle, podgc, replicaset,
+    resource_quota, root_ca_publisher, serviceaccount, tainteviction,
+};
 
 /// A controller that there is.
 struct Known {
@@ -21,10 +25,29 @@ struct Known {
 /// All of them, in the order of their names.
 const KNOWN: &[Known] = &[
     Known {
+        name: "clusterrole-aggregation-controller",
+        alias: "clusterrole-aggregation",
+        begin: |context, _| Box::pin(async move { clusterrole_aggregation::run(&context).await }),
+    },
+    Known {
         name: "deployment-controller",
         alias: "deployment",
         begin: |context, with| {
             Box::pin(async move { deployment::run(&context, with.concurrent_deployment_syncs).await })
+        },
+    },
+    Known {
+        name: "garbage-collector-controller",
+        alias: "garbagecollector",
+        begin: |context, with| {
+            Box::pin(async move { garbage_collector::run(&context, with.concurrent_gc_syncs).await })
+        },
+    },
+    Known {
+        name: "namespace-controller",
+        alias: "namespace",
+        begin: |context, with| {
+            Box::pin(async move { namespace::run(&context, with.concurrent_namespace_syncs).await })
         },
     },
     Known {
@@ -52,6 +75,18 @@ const KNOWN: &[Known] = &[
         begin: |context, with| {
             Box::pin(async move { replicaset::run(&context, with.concurrent_replicaset_syncs).await })
         },
+    },
+    Known {
+        name: "resourcequota-controller",
+        alias: "resourcequota",
+        begin: |context, with| {
+            Box::pin(async move { resource_quota::run(&context, with.concurrent_resource_quota_syncs).await })
+        },
+    },
+    Known {
+        name: "root-ca-certificate-publisher-controller",
+        alias: "root-ca-cert-publisher",
+        begin: |context, with| Box::pin(async move { root_ca_publisher::run(&context, with.root_ca).await }),
     },
     Known {
         name: "serviceaccount-controller",
@@ -118,6 +153,10 @@ pub struct Manager {
     pub selected: Selected,
     /// Workers of the Deployment controller.
     pub concurrent_deployment_syncs: usize,
+    /// Workers of the garbage collector.
+    pub concurrent_gc_syncs: usize,
+    /// Workers of the namespace controller.
+    pub concurrent_namespace_syncs: usize,
     /// Workers of the ReplicaSet controller.
     pub concurrent_replicaset_syncs: usize,
     /// When nodes count as dead, and how fast their pods have to go.
@@ -126,6 +165,10 @@ pub struct Manager {
     pub node_ipam: nodeipam::Config,
     /// How many pods that have ended may stay; 0: all.
     pub terminated_pod_gc_threshold: usize,
+    /// Workers of the quota controller.
+    pub concurrent_resource_quota_syncs: usize,
+    /// The authority that pods know the API server by, in PEM; without it none is published.
+    pub root_ca: Option<Arc<str>>,
 }
 
 impl Default for Manager {
@@ -133,10 +176,14 @@ impl Default for Manager {
         Manager {
             selected: Selected::by_default(),
             concurrent_deployment_syncs: 5,
+            concurrent_gc_syncs: 20,
+            concurrent_namespace_syncs: 10,
             concurrent_replicaset_syncs: 5,
             node_lifecycle: nodelifecycle::Config::default(),
             node_ipam: nodeipam::Config::default(),
             terminated_pod_gc_threshold: 12500,
+            concurrent_resource_quota_syncs: 5,
+            root_ca: None,
         }
     }
 }

@@ -111,6 +111,20 @@ impl Cluster {
         self.door.client(User { name: name.to_string(), groups, ..User::default() }, self.world)
     }
 
+    /// Clients of the service accounts of `kube-system`, by their names.
+    pub fn accounts(&self) -> impl Fn(&str) -> Client + Send + Sync + 'static {
+        let (door, world) = (self.door.clone(), self.world);
+        move |name| {
+            let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
+            let user = User {
+                name: format!("system:serviceaccount:kube-system:{name}"),
+                groups: groups.map(str::to_string).to_vec(),
+                ..User::default()
+            };
+            door.client(user, world)
+        }
+    }
+
     /// What an administrator connects with over HTTPS.
     pub fn https(&self) -> coracle_client::Config {
         self.https.clone().expect("the cluster was set up with HTTPS")

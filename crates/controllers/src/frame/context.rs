@@ -1,8 +1,10 @@
 //! What controllers are made with.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use coracle_client::{Client, Informers, Journal, Recorder, Tasks, World};
+
+use super::Resources;
 
 /// What the controllers of one process share.
 #[derive(Clone)]
@@ -17,6 +19,8 @@ pub struct Context {
     pub tasks: Tasks,
     /// Clock and dice.
     pub world: World,
+    shared: Client,
+    resources: Arc<OnceLock<Resources>>,
     client: Arc<dyn Fn(&str) -> Client + Send + Sync>,
 }
 
@@ -32,9 +36,17 @@ impl Context {
             recorder: Recorder::new(client, "controller-manager", &tasks),
             journal: Journal::new(),
             world: client.world(),
+            shared: client.clone(),
+            resources: Arc::default(),
             tasks,
             client: Arc::new(client_of),
         }
+    }
+
+    /// Which resources the server has. Followed from the first time that somebody asks for it.
+    pub fn resources(&self) -> Resources {
+        let follow = || Resources::follow(&self.shared, &self.informers, &self.tasks);
+        self.resources.get_or_init(follow).clone()
     }
 
     /// The client by which a controller writes; `account` is its service account's name.

@@ -6,6 +6,8 @@
 
 mod context;
 mod feeds;
+mod monitors;
+mod resources;
 mod shell;
 
 use std::time::Duration;
@@ -17,6 +19,8 @@ use coracle_client::QueueKey;
 
 pub use context::Context;
 pub use feeds::Feeds;
+pub use monitors::Monitors;
+pub use resources::{Resources, allows, preferred};
 pub use shell::Shell;
 
 /// One control loop.

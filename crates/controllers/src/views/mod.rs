@@ -2,11 +2,13 @@
 
 mod deployment;
 mod node;
+mod owned;
 mod pod;
 mod replica_set;
 
 pub use deployment::{Deployment, Rollout};
 pub use node::{Node, NodeCondition};
+pub use owned::{FOREGROUND, ORPHAN, Owned, Owner};
 pub use pod::{NamedPort, Phase, Pod};
 pub use replica_set::ReplicaSet;
 

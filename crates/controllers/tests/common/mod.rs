@@ -1,24 +1,13 @@
 //! Controllers in a cluster of the test's process, under the identities that they have upstream.
 
-use std::collections::BTreeMap;
-
 use coracle_api::Value;
 use coracle_client::{Access, Client, ListOptions, Resource, Tasks};
 use coracle_controllers::{Context, Manager};
 use coracle_testkit::Cluster;
 use coracle_testkit::objects::object;
 
-/// The service accounts of the controllers.
-const ACCOUNTS: &[&str] = &[
-    "deployment-controller",
-    "endpoint-controller",
-    "endpointslice-controller",
-    "endpointslicemirroring-controller",
-    "node-controller",
-    "pod-garbage-collector",
-    "replicaset-controller",
-    "service-account-controller",
-];
+/// What pods know the server by.
+pub(crate) const AUTHORITY: &str = "-----BEGIN CERTIFICATE-----";
 
 /// A cluster with controllers; they end when it is dropped.
 pub(crate) struct Controlled {
@@ -31,20 +20,15 @@ impl Controlled {
     pub(crate) async fn start() -> Controlled {
         let cluster = Cluster::start().await;
         let manager = cluster.client_as("system:kube-controller-manager", &[]);
-        let accounts = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
-        let own = ACCOUNTS.iter().map(|name| {
-            let user = format!("system:serviceaccount:kube-system:{name}");
-            (*name, cluster.client_as(&user, &accounts))
-        });
-        let own: BTreeMap<&str, Client> = own.collect();
-        let context = Context::new(&manager, move |name| own[name].clone(), Tasks::new());
+        let context = Context::new(&manager, cluster.accounts(), Tasks::new());
         let client = cluster.client();
         // What another controller will see to: pods are refused without it.
         let account =
             object("{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: default}}");
         client.resource(&Resource::builtin("", "v1", "serviceaccounts")).create(&account).await.unwrap();
         let running = context.clone();
-        context.tasks.spawn(async move { Manager::default().run(&running).await });
+        let manager = Manager { root_ca: Some(AUTHORITY.into()), ..Manager::default() };
+        context.tasks.spawn(async move { manager.run(&running).await });
         Controlled { client, cluster, context }
     }
 

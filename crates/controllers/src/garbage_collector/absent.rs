@@ -1,0 +1,73 @@
+//! Owners that are known not to be there: a UID is never given twice, so this stays true.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::identity::Identity;
+
+/// So many are remembered.
+const AT_MOST: usize = 500;
+
+/// The owners that were lately found absent. Keyed with everything that a reference says: another object may well have
+/// the UID that a wrong reference claims.
+#[derive(Default)]
+pub struct AbsentOwners {
+    used: HashMap<Identity, u64>,
+    order: BTreeMap<u64, Identity>,
+    clock: u64,
+}
+
+impl AbsentOwners {
+    /// It is not there.
+    pub fn add(&mut self, identity: Identity) {
+        self.touch(&identity);
+        while self.used.len() > AT_MOST {
+            let Some((_, oldest)) = self.order.pop_first() else { return };
+            self.used.remove(&oldest);
+        }
+    }
+
+    /// Whether it is known not to be there.
+    pub fn has(&mut self, identity: &Identity) -> bool {
+        let known = self.used.contains_key(identity);
+        if known {
+            self.touch(identity);
+        }
+        known
+    }
+
+    fn touch(&mut self, identity: &Identity) {
+        self.clock += 1;
+        if let Some(last) = self.used.insert(identity.clone(), self.clock) {
+            self.order.remove(&last);
+        }
+        self.order.insert(self.clock, identity.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_that_nobody_asked_about_for_longest_are_forgotten() {
+        let one = |n: usize| Identity { uid: n.to_string().into(), ..Identity::default() };
+        let mut absent = AbsentOwners::default();
+        for n in 0..AT_MOST {
+            absent.add(one(n));
+        }
+        assert!(absent.has(&one(0)));
+        absent.add(one(AT_MOST));
+        assert!(absent.has(&one(0)), "it was asked about");
+        assert!(!absent.has(&one(1)));
+        assert_eq!((absent.used.len(), absent.order.len()), (AT_MOST, AT_MOST));
+    }
+
+    #[test]
+    fn the_same_uid_elsewhere_is_another() {
+        let here = Identity { uid: "u".into(), namespace: "a".into(), ..Identity::default() };
+        let mut absent = AbsentOwners::default();
+        absent.add(here.clone());
+        assert!(!absent.has(&Identity { namespace: "b".into(), ..here.clone() }));
+        assert!(!absent.has(&here.of_cluster()));
+    }
+}

@@ -1,0 +1,71 @@
+//! What informers and the server say, brought into the graph; what follows from it, into the queue.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use coracle_client::{Change, ObjectReference, Recorder, Resource, WorkQueue};
+
+use super::Work;
+use super::graph::{Effects, Graph};
+use super::identity::Identity;
+use crate::views::Owned;
+
+/// The graph and those who are told of what changes in it. Clones are the same.
+#[derive(Clone)]
+pub(super) struct Hearing {
+    graph: Arc<Mutex<Graph>>,
+    queue: WorkQueue<Work>,
+    recorder: Recorder,
+}
+
+impl Hearing {
+    pub(super) fn new(queue: WorkQueue<Work>, recorder: Recorder) -> Hearing {
+        Hearing { graph: Arc::default(), queue, recorder }
+    }
+
+    pub(super) fn graph(&self) -> MutexGuard<'_, Graph> {
+        self.graph.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An informer tells something.
+    pub(super) fn hear(&self, of: &Arc<Resource>, change: &Change<Owned>) {
+        let effects = match change {
+            Change::Added { object, .. } | Change::Updated { new: object, .. } => {
+                self.graph().observed(of, object)
+            }
+            Change::Deleted { object, .. } => self.graph().deleted(object),
+            Change::Synced => return,
+        };
+        self.pass_on(effects);
+    }
+
+    /// The server says that there is no such object.
+    pub(super) fn absent(&self, identity: &Identity) {
+        let effects = self.graph().absent(identity);
+        self.pass_on(effects);
+    }
+
+    fn pass_on(&self, effects: Effects) {
+        for id in effects.look_at {
+            self.queue.add(Work::Look(id));
+        }
+        if let Some(id) = effects.look_again {
+            self.queue.add_rate_limited(Work::Look(id));
+        }
+        if let Some(id) = effects.orphan {
+            self.queue.add(Work::Orphan(id));
+        }
+        for (dependent, owner) in &effects.misplaced {
+            let about = ObjectReference {
+                api_version: dependent.api_version.clone(),
+                kind: dependent.kind.clone(),
+                namespace: dependent.namespace.clone(),
+                name: dependent.name.clone(),
+                uid: dependent.uid.clone(),
+                ..ObjectReference::default()
+            };
+            let message =
+                format!("ownerRef {owner} does not exist in namespace {:?}", dependent.namespace.as_str());
+            self.recorder.warning(&about, "OwnerRefInvalidNamespace", message);
+        }
+    }
+}

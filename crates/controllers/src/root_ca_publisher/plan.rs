@@ -1,0 +1,94 @@
+//! What the ConfigMap with the cluster's authority lacks. Pure.
+
+use coracle_api::{Map, Value};
+
+/// What every namespace's ConfigMap is called; pods mount it.
+pub const NAME: &str = "kube-root-ca.crt";
+/// The entry that holds the authority.
+const ENTRY: &str = "ca.crt";
+/// The annotation that says what it is good for.
+const DESCRIPTION: &str = "kubernetes.io/description";
+const GOOD_FOR: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal \
+                        endpoints such as the internal service IP or kubernetes.default.svc. No other usage is \
+                        guaranteed across distributions of Kubernetes clusters.";
+
+/// All that is known of a namespace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Observed {
+    /// Whether it is going: nothing is made in it any more.
+    pub is_going: bool,
+    /// The ConfigMap, if it is there.
+    pub config_map: Option<Value>,
+    /// What it is to hold.
+    pub authority: String,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Plan {
+    /// Nothing.
+    Keep,
+    /// The ConfigMap is made.
+    Create(Value),
+    /// It is put right.
+    Update(Value),
+}
+
+/// What the namespace needs.
+pub fn plan(observed: &Observed) -> Plan {
+    if observed.is_going {
+        return Plan::Keep;
+    }
+    let mut data = Map::new();
+    data.insert(ENTRY, observed.authority.as_str());
+    match &observed.config_map {
+        None => {
+            let mut made = Map::new();
+            made.insert("apiVersion", "v1");
+            made.insert("kind", "ConfigMap");
+            made.insert("data", data);
+            let mut made = Value::Object(made);
+            made.meta_mut().set_name(NAME);
+            made.meta_mut().set_annotation(DESCRIPTION, Some(GOOD_FOR));
+            Plan::Create(made)
+        }
+        Some(known) => {
+            let same = known.get("data").and_then(Value::as_object) == Some(&data);
+            let described = known.meta().annotation(DESCRIPTION).is_some_and(|text| !text.is_empty());
+            if same && described {
+                return Plan::Keep;
+            }
+            let mut right = known.clone();
+            if let Some(members) = right.as_object_mut() {
+                members.insert("data", data);
+            }
+            right.meta_mut().set_annotation(DESCRIPTION, Some(GOOD_FOR));
+            Plan::Update(right)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_made_where_it_is_missing_and_put_right_where_somebody_changed_it() {
+        let observed = |is_going, config_map| Observed { is_going, config_map, authority: "PEM".to_string() };
+        let Plan::Create(made) = plan(&observed(false, None)) else { panic!("it is made") };
+        assert_eq!(made.at(&["data", "ca.crt"]).and_then(Value::as_str), Some("PEM"));
+        assert_eq!(plan(&observed(true, None)), Plan::Keep);
+        assert_eq!(plan(&observed(false, Some(made.clone()))), Plan::Keep);
+
+        let mut changed = made.clone();
+        changed.as_object_mut().unwrap().object_mut("data").insert("more", "x");
+        assert_eq!(plan(&observed(false, Some(changed))), Plan::Update(made.clone()));
+        let mut bare = made.clone();
+        bare.meta_mut().set_annotation(DESCRIPTION, None);
+        assert_eq!(plan(&observed(false, Some(bare))), Plan::Update(made.clone()));
+        // What people say instead is left to them.
+        let mut own = made.clone();
+        own.meta_mut().set_annotation(DESCRIPTION, Some("ours"));
+        assert_eq!(plan(&observed(false, Some(own))), Plan::Keep);
+    }
+}
