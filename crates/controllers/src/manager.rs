@@ -9,8 +9,8 @@ use tracing::info;
 
 use crate::frame::Context;
 use crate::{
-    clusterrole_aggregation, deployment, garbage_collector, namespace, nodeipam, nodelifecycle, podgc, replicaset,
-    resource_quota, root_ca_publisher, serviceaccount, tainteviction,
+    clusterrole_aggregation, deployment, garbage_collector, namespace, nodeipam, nodelifecycle, podgc,
+    replicaset, resource_quota, root_ca_publisher, serviceaccount, tainteviction,
 };
 
 /// A controller that there is.

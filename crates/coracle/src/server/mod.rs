@@ -238,7 +238,8 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     let config = command.config(&pki, &storage, advertised, place.service_cidr)?;
     let ready = || process::announce(&readiness(local_address(address), &kubeconfig, face.as_ref()));
     let journal = Journal::new();
-    let (door, tasks) = begin_controllers(&command.controllers, storage.is_shared(), &journal)?;
+    let (door, tasks) =
+        begin_controllers(manager(&command.controllers, &authority)?, storage.is_shared(), &journal);
     let schedules = !command.disable.contains(&Component::Scheduler);
     let scheduler = schedules.then(|| scheduler::begin(&door, journal.clone()));
     simulated::begin(&door, command.simulated_nodes.into(), journal, &tasks);
@@ -365,16 +366,17 @@ fn tokens(signing_key_file: PathBuf, domain: &str, address: SocketAddr) -> Token
 
 /// Begins the controllers in this process; what they ask waits until the server has opened the door. Where the store is
 /// shared they are elected: a store of its own has one server, and its lock is the election.
-fn begin_controllers(
-    named: &[String],
-    elect: bool,
-    journal: &Journal,
-) -> Result<(InProcess, Tasks), UnknownController> {
+fn begin_controllers(manager: Manager, elect: bool, journal: &Journal) -> (InProcess, Tasks) {
     let (door, tasks) = (InProcess::default(), Tasks::new());
-    let manager = Manager { selected: Selected::parse(named)?, ..Manager::default() };
     let (through, journal) = (door.clone(), journal.clone());
     tasks.spawn(async move { controllers::run(&through, &manager, elect, &journal).await });
-    Ok((door, tasks))
+    (door, tasks)
+}
+
+/// The controllers of a cluster that makes its own certificates.
+fn manager(named: &[String], authority: &Pair) -> Result<Manager, UnknownController> {
+    let root_ca = Some(authority.certificate.as_str().into());
+    Ok(Manager { selected: Selected::parse(named)?, root_ca, ..Manager::default() })
 }
 
 /// Ends the controllers when the process is told to end, and never returns: the server does.
