@@ -42,6 +42,12 @@ impl<K: Ord + Clone> Expectations<K> {
         self.set(key, creations, BTreeSet::new());
     }
 
+    /// So many objects are about to be created and these to be deleted. What was expected before is forgotten.
+    pub fn expect(&self, key: &K, creations: usize, deletions: impl IntoIterator<Item = Text>) {
+        let creations = i64::try_from(creations).unwrap_or(i64::MAX);
+        self.set(key, creations, deletions.into_iter().collect());
+    }
+
     /// These objects are about to be deleted. What was expected before is forgotten.
     pub fn expect_deletions(&self, key: &K, uids: impl IntoIterator<Item = Text>) {
         self.set(key, 0, uids.into_iter().collect());

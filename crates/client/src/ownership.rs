@@ -78,10 +78,16 @@ pub fn claim(
     }
 }
 
-/// Makes an object the controller's. What it is called and which it is are both said, so that no other of its name is
-/// adopted by mistake.
-pub async fn adopt(objects: &Access, name: &str, uid: &str, controller: &Controller) -> Result<(), Error> {
-    patch_owners(objects, name, uid, controller.reference().to_value()).await
+/// Makes an object the controller's, and gives it `finalizers` by which the controller holds it. What it is called and
+/// which it is are both said, so that no other of its name is adopted by mistake.
+pub async fn adopt(
+    objects: &Access,
+    name: &str,
+    uid: &str,
+    controller: &Controller,
+    finalizers: &[&str],
+) -> Result<(), Error> {
+    patch_owners(objects, name, uid, controller.reference().to_value(), finalizers).await
 }
 
 /// Makes an object nobody's. That it is gone, or nobody's already, is no error.
@@ -89,16 +95,27 @@ pub async fn release(objects: &Access, name: &str, uid: &str, controller: &str) 
     let mut removal = Map::new();
     removal.insert("$patch", "delete");
     removal.insert("uid", controller);
-    match patch_owners(objects, name, uid, Value::Object(removal)).await {
+    match patch_owners(objects, name, uid, Value::Object(removal), &[]).await {
         // Gone; or it has another UID, or had no owner: the object that was meant is not ours any more.
         Err(error) if error.is_not_found() || error.is_invalid() => Ok(()),
         done => done,
     }
 }
 
-async fn patch_owners(objects: &Access, name: &str, uid: &str, owner: Value) -> Result<(), Error> {
+async fn patch_owners(
+    objects: &Access,
+    name: &str,
+    uid: &str,
+    owner: Value,
+    finalizers: &[&str],
+) -> Result<(), Error> {
     let mut metadata = Map::new();
     metadata.insert("ownerReferences", vec![owner]);
+    if !finalizers.is_empty() {
+        // Merged with those that are there.
+        let finalizers: Vec<Value> = finalizers.iter().map(Value::string).collect();
+        metadata.insert("finalizers", finalizers);
+    }
     metadata.insert("uid", uid);
     let mut patch = Map::new();
     patch.insert("metadata", metadata);

@@ -6,20 +6,27 @@
 //! that several of them look at. The [`manager`] begins those that were asked for.
 
 pub mod clusterrole_aggregation;
+pub mod daemonset;
 pub mod deployment;
 pub mod frame;
 pub mod garbage_collector;
+pub mod history;
 pub mod manager;
 pub mod namespace;
 pub mod nodeipam;
 pub mod nodelifecycle;
+pub mod own_writes;
 pub mod podgc;
+pub mod pods;
 pub mod replicaset;
+pub mod replicationcontroller;
 pub mod resource_quota;
 pub mod root_ca_publisher;
 pub mod serviceaccount;
 pub mod tainteviction;
+pub mod template;
 pub mod views;
+mod write_status;
 
 pub use frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 pub use manager::{Manager, Selected};

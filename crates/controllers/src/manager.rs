@@ -8,9 +8,11 @@ use tokio::task::JoinSet;
 use tracing::info;
 
 use crate::frame::Context;
+use crate::views::ReplicaSet;
 use crate::{
-    clusterrole_aggregation, deployment, garbage_collector, namespace, nodeipam, nodelifecycle, podgc,
-    replicaset, resource_quota, root_ca_publisher, serviceaccount, tainteviction,
+    clusterrole_aggregation, daemonset, deployment, garbage_collector, namespace, nodeipam, nodelifecycle,
+    podgc, replicaset, replicationcontroller, resource_quota, root_ca_publisher, serviceaccount,
+    tainteviction,
 };
 
 /// A controller that there is.
@@ -28,6 +30,13 @@ const KNOWN: &[Known] = &[
         name: "clusterrole-aggregation-controller",
         alias: "clusterrole-aggregation",
         begin: |context, _| Box::pin(async move { clusterrole_aggregation::run(&context).await }),
+    },
+    Known {
+        name: "daemonset-controller",
+        alias: "daemonset",
+        begin: |context, with| {
+            Box::pin(async move { daemonset::run(&context, with.concurrent_daemonset_syncs).await })
+        },
     },
     Known {
         name: "deployment-controller",
@@ -73,7 +82,16 @@ const KNOWN: &[Known] = &[
         name: "replicaset-controller",
         alias: "replicaset",
         begin: |context, with| {
-            Box::pin(async move { replicaset::run(&context, with.concurrent_replicaset_syncs).await })
+            Box::pin(async move {
+                replicaset::run::<ReplicaSet>(&context, with.concurrent_replicaset_syncs).await
+            })
+        },
+    },
+    Known {
+        name: "replicationcontroller-controller",
+        alias: "replicationcontroller",
+        begin: |context, with| {
+            Box::pin(async move { replicationcontroller::run(&context, with.concurrent_rc_syncs).await })
         },
     },
     Known {
@@ -151,6 +169,8 @@ impl Selected {
 pub struct Manager {
     /// Which of them run.
     pub selected: Selected,
+    /// Workers of the DaemonSet controller.
+    pub concurrent_daemonset_syncs: usize,
     /// Workers of the Deployment controller.
     pub concurrent_deployment_syncs: usize,
     /// Workers of the garbage collector.
@@ -169,12 +189,15 @@ pub struct Manager {
     pub concurrent_resource_quota_syncs: usize,
     /// The authority that pods know the API server by, in PEM; without it none is published.
     pub root_ca: Option<Arc<str>>,
+    /// Workers of the ReplicationController controller.
+    pub concurrent_rc_syncs: usize,
 }
 
 impl Default for Manager {
     fn default() -> Manager {
         Manager {
             selected: Selected::by_default(),
+            concurrent_daemonset_syncs: 2,
             concurrent_deployment_syncs: 5,
             concurrent_gc_syncs: 20,
             concurrent_namespace_syncs: 10,
@@ -184,6 +207,7 @@ impl Default for Manager {
             terminated_pod_gc_threshold: 12500,
             concurrent_resource_quota_syncs: 5,
             root_ca: None,
+            concurrent_rc_syncs: 5,
         }
     }
 }

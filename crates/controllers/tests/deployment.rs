@@ -7,8 +7,8 @@ mod common;
 use common::{Controlled, number};
 use coracle_api::Value;
 use coracle_api::codec::json;
-use coracle_client::{Patch, Tasks};
-use coracle_testkit::eventually;
+use coracle_client::Patch;
+use coracle_testkit::{eventually, run_pods};
 
 fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).unwrap()
@@ -21,27 +21,6 @@ fn web(replicas: usize, image: &str) -> Value {
                 "template":{{"metadata":{{"labels":{{"app":"web"}}}},
                     "spec":{{"containers":[{{"name":"c","image":"{image}"}}]}}}}}}}}"#
     ))
-}
-
-/// Whatever pod there is becomes ready, and whatever is deleted goes: a kubelet's part of the work.
-fn run_pods(cluster: &Controlled) -> Tasks {
-    let tasks = Tasks::new();
-    let pods = cluster.of("", "pods");
-    tasks.spawn(async move {
-        let ready = tree(r#"{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}"#);
-        loop {
-            for pod in pods.list_all(&coracle_client::ListOptions::default()).await.unwrap().items {
-                if pod.get("status").and_then(|status| status.get("conditions")).is_none() {
-                    let mut pod = pod;
-                    pod.as_object_mut().unwrap().insert("status", ready.clone());
-                    // It may be gone by now.
-                    drop(pods.clone().subresource("status").update(&pod).await);
-                }
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-    });
-    tasks
 }
 
 /// The Deployment, once everything of its newest generation is rolled out.
@@ -66,7 +45,8 @@ fn condition(object: &Value, kind: &str) -> String {
 #[tokio::test]
 async fn a_deployment_is_rolled_out_changed_scaled_and_taken_back() {
     let cluster = Controlled::start().await;
-    let running = run_pods(&cluster);
+    let ready = tree(r#"{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}"#);
+    let running = run_pods(&cluster.client, move |_| Some(ready.clone()));
     let deployments = cluster.of("apps", "deployments");
     deployments.create(&web(3, "a")).await.unwrap();
     let first = rolled_out(&cluster, 3).await;

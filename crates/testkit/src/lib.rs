@@ -8,8 +8,10 @@ mod certificates;
 mod cluster;
 mod eventually;
 pub mod objects;
+mod pods;
 mod world;
 
 pub use cluster::{Cluster, Setup};
 pub use eventually::eventually;
+pub use pods::run_pods;
 pub use world::{REAL, simulated};

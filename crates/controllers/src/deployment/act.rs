@@ -104,7 +104,7 @@ impl Deployments {
             uid: own.uid.clone(),
         };
         for set in &plan.adopt {
-            match ownership::adopt(&sets, &set.key.name, &set.uid, &controller).await {
+            match ownership::adopt(&sets, &set.key.name, &set.uid, &controller, &[]).await {
                 Err(error) if !error.is_not_found() => return Err(ActError::Claim(error)),
                 _ => {}
             }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use coracle_api::codec::json;
 use coracle_api::owner::OwnerReference;
 use coracle_api::{Map, Value};
 use coracle_client::Cached;
 
+use crate::template;
 use crate::views::{Deployment, ReplicaSet};
 
 /// The label that keeps the pods of two ReplicaSets of one Deployment apart.
@@ -58,33 +58,13 @@ pub fn same_template(one: Option<&Value>, other: Option<&Value>) -> bool {
 fn without_hash(template: &Value) -> Value {
     let mut template = template.clone();
     template.meta_mut().set_label(HASH, None);
-    if let Some(metadata) = template.as_object_mut().and_then(|members| members.get_mut("metadata")) {
-        drop_empty(metadata, true);
-    }
-    drop_empty(&mut template, false);
-    template
-}
-
-/// Drops nulls and empty lists, and empty objects too where those say nothing.
-fn drop_empty(value: &mut Value, objects: bool) {
-    match value {
-        Value::Object(members) => members.retain(|_, member| {
-            drop_empty(member, objects);
-            match member {
-                Value::Null => false,
-                Value::Array(items) => !items.is_empty(),
-                Value::Object(members) => !(objects && members.is_empty()),
-                _ => true,
-            }
-        }),
-        Value::Array(items) => items.iter_mut().for_each(|item| drop_empty(item, objects)),
-        _ => {}
-    }
+    template::comparable(&template)
 }
 
 /// The ReplicaSet for the Deployment's template, without any pods yet.
 pub fn new_set(deployment: &Cached<Deployment>, revision: i64) -> Value {
-    let hash = hash(deployment.template(), collisions(deployment));
+    let comparable = deployment.template().map(without_hash).unwrap_or_default();
+    let hash = template::hash(&comparable, collisions(deployment));
     let name = &deployment.key.name;
     let kept = name.len().min(NAME_LENGTH - hash.len() - 1);
     let mut template = deployment.template().cloned().unwrap_or_default();
@@ -116,17 +96,6 @@ pub fn new_set(deployment: &Cached<Deployment>, revision: i64) -> Value {
 
 fn collisions(deployment: &Deployment) -> Option<i64> {
     deployment.status().and_then(|status| status.get("collisionCount")).and_then(Value::as_int)
-}
-
-/// A short name for a template, in letters and digits that make no words.
-fn hash(template: Option<&Value>, collisions: Option<i64>) -> String {
-    const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-    let text = template.map(without_hash).map(|template| json::to_vec(&template)).unwrap_or_default();
-    let salt = collisions.map(i64::to_le_bytes);
-    let bytes = text.iter().chain(salt.iter().flatten());
-    let sum = bytes.fold(0x811c_9dc5_u32, |sum, byte| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
-    let digits = sum.to_string();
-    digits.bytes().map(|digit| char::from(LETTERS[usize::from(digit) % LETTERS.len()])).collect()
 }
 
 /// What the newest ReplicaSet remembers: the Deployment's annotations, its revision, and those it was before.

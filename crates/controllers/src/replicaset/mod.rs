@@ -1,142 +1,159 @@
 //! The ReplicaSet controller: keeps as many pods of a kind as it was told.
 //!
-//! `hear` turns changes of ReplicaSets and pods into keys, and notes what has been seen of what was set in motion; `plan`
-//! decides; `act` adopts and releases, creates and deletes, and writes the status that `status` works out.
+//! Changes of ReplicaSets and pods become keys ([`pods`](crate::pods)); `plan` decides; `act` adopts and releases,
+//! creates and deletes, and writes the status that `status` works out. All of it serves ReplicationControllers too,
+//! which are read as ReplicaSets ([`Set`]).
 
 mod act;
-mod hear;
 pub mod plan;
-mod rank;
 pub mod status;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use coracle_api::Text;
-use coracle_api::resource_version::ResourceVersion;
 use coracle_api::time::Timestamp;
-use coracle_client::{
-    Access, Cached, Expectations, Informer, ObjectKey, Recorder, Resource, WorkQueue, World,
-};
+use coracle_client::{Access, Cached, Expectations, Informer, ObjectKey, Resource, WorkQueue, World};
 use tracing::warn;
 
 pub use act::ActError;
 pub use plan::{Observed, Plan};
 
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::own_writes::OwnWrites;
+use crate::pods::{self, PodControl, PodOwner};
 use crate::views::{BY_CONTROLLER, Pod, ReplicaSet, orphans_of};
 
+/// A kind of which each object keeps so many pods.
+pub trait Set: PodOwner {
+    /// The controller's name.
+    const NAME: &'static str;
+    /// Its service account, and the component in its events.
+    const ACCOUNT: &'static str;
+    /// The plural of the resource, in the version of [`PodOwner::API_VERSION`].
+    const PLURAL: &'static str;
+    /// Whether the status says how many pods are on their way out.
+    const COUNTS_TERMINATING: bool;
+
+    /// It as a ReplicaSet.
+    fn as_set(set: &Arc<Cached<Self>>) -> Arc<Cached<ReplicaSet>>;
+
+    /// Where it is found in [`BY_CONTROLLER`].
+    fn by_controller(set: &Cached<Self>) -> Vec<Text>;
+}
+
+impl Set for ReplicaSet {
+    const NAME: &'static str = "replicaset-controller";
+    const ACCOUNT: &'static str = "replicaset-controller";
+    const PLURAL: &'static str = "replicasets";
+    const COUNTS_TERMINATING: bool = true;
+
+    fn as_set(set: &Arc<Cached<ReplicaSet>>) -> Arc<Cached<ReplicaSet>> {
+        set.clone()
+    }
+
+    fn by_controller(set: &Cached<ReplicaSet>) -> Vec<Text> {
+        ReplicaSet::by_controller(set)
+    }
+}
+
 /// The controller.
-pub struct ReplicaSets {
-    sets: Informer<ReplicaSet>,
+pub struct ReplicaSets<S: Set> {
+    sets: Informer<S>,
     pods: Informer<Pod>,
     set_access: Access,
-    pod_access: Access,
+    control: PodControl,
     expectations: Arc<Expectations<ObjectKey>>,
-    written: Mutex<BTreeMap<ObjectKey, Written>>,
-    recorder: Recorder,
+    written: Arc<OwnWrites>,
     world: World,
 }
 
-/// The newest versions that this controller has itself written for a ReplicaSet.
-#[derive(Clone, Copy, Default)]
-struct Written {
-    set: ResourceVersion,
-    pods: ResourceVersion,
-}
-
 /// Begins the controller, with so many workers. Never returns.
-pub async fn run(context: &Context, workers: usize) {
-    let queue = WorkQueue::new("replicaset");
+pub async fn run<S: Set>(context: &Context, workers: usize) {
+    let queue = WorkQueue::new(S::PLURAL.trim_end_matches('s'));
     let mut feeds = Feeds::new(context.tasks.clone());
-    let controller = ReplicaSets::new(context, &queue, &mut feeds);
+    let controller = ReplicaSets::<S>::new(context, &queue, &mut feeds);
     Shell::new(controller, queue, context).run(feeds, workers).await;
 }
 
-impl ReplicaSets {
+impl<S: Set> ReplicaSets<S> {
     /// The controller, whose feeds fill `queue`.
-    pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> ReplicaSets {
-        let sets_of = Resource::builtin("apps", "v1", "replicasets");
+    pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> ReplicaSets<S> {
+        let (group, version) = S::API_VERSION.split_once('/').unwrap_or(("", S::API_VERSION));
+        let sets_of = Resource::builtin(group, version, S::PLURAL);
         let pods_of = Resource::builtin("", "v1", "pods");
-        let sets: Informer<ReplicaSet> = context.informers.of(&sets_of);
+        let sets: Informer<S> = context.informers.of(&sets_of);
         let pods: Informer<Pod> = context.informers.of(&pods_of);
-        sets.ensure_index(BY_CONTROLLER, ReplicaSet::by_controller);
+        sets.ensure_index(BY_CONTROLLER, <S as Set>::by_controller);
         pods.ensure_index(BY_CONTROLLER, Pod::by_controller);
-        let client = context.client("replicaset-controller");
         let expectations = Arc::new(Expectations::new());
-        hear::follow(feeds, &sets, &pods, queue, &expectations);
-        ReplicaSets {
-            sets,
-            pods,
-            set_access: client.resource(&sets_of),
-            pod_access: client.resource(&pods_of),
-            expectations,
-            written: Mutex::new(BTreeMap::new()),
-            recorder: context.recorder.clone().component("replicaset-controller"),
-            world: context.world,
-        }
+        let written = Arc::new(OwnWrites::default());
+        pods::follow_owners(feeds, &sets, &expectations, queue);
+        let woken = queue.clone();
+        pods::follow_pods(feeds, &sets, &pods, &expectations, move |key| woken.add(key.clone()));
+        let client = context.client(S::ACCOUNT);
+        let set_access = client.resource(&sets_of);
+        let control = PodControl::new(
+            set_access.clone(),
+            client.resource(&pods_of),
+            expectations.clone(),
+            written.clone(),
+            context.recorder.clone().component(S::ACCOUNT),
+        );
+        ReplicaSets { sets, pods, set_access, control, expectations, written, world: context.world }
     }
 
     fn pods_found(&self, value: &str) -> Vec<Arc<Cached<Pod>>> {
         self.pods.by_index(BY_CONTROLLER, value).expect("the index was made with the controller")
     }
 
-    /// How many active pods each node has of all ReplicaSets that have the same owner.
-    fn neighbours(&self, set: &Arc<Cached<ReplicaSet>>) -> BTreeMap<Text, usize> {
-        let related = match &set.controller {
-            None => vec![set.clone()],
+    /// How many active pods each node has of all sets that have the same owner.
+    fn neighbours(&self, set: &ReplicaSet, uid: &Text) -> BTreeMap<Text, usize> {
+        let related: Vec<Text> = match &set.controller {
+            None => vec![uid.clone()],
             Some(owner) => {
-                self.sets.by_index(BY_CONTROLLER, &owner.uid).expect("the index was made with the controller")
+                let sets = self.sets.by_index(BY_CONTROLLER, &owner.uid);
+                let sets = sets.expect("the index was made with the controller");
+                sets.iter().map(|set| set.uid.clone()).collect()
             }
         };
         let mut nodes = BTreeMap::new();
-        for pod in related.iter().flat_map(|set| self.pods_found(&set.uid)).filter(|pod| pod.is_active()) {
+        for pod in related.iter().flat_map(|uid| self.pods_found(uid)).filter(|pod| pod.is_active()) {
             *nodes.entry(pod.node.clone()).or_default() += 1;
         }
         nodes
     }
-
-    /// Whether what is held is older than what was written from here.
-    fn is_behind(&self, key: &ObjectKey) -> bool {
-        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = written.get(key).copied().unwrap_or_default();
-        self.sets.version() < written.set || self.pods.version() < written.pods
-    }
-
-    fn note_written(&self, key: &ObjectKey, note: impl FnOnce(&mut Written)) {
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
-        note(written.entry(key.clone()).or_default());
-    }
 }
 
 #[async_trait]
-impl Controller for ReplicaSets {
+impl<S: Set> Controller for ReplicaSets<S> {
     type Key = ObjectKey;
     type Observed = Observed;
     type Plan = Plan;
     type Error = ActError;
 
-    const NAME: &'static str = "replicaset-controller";
+    const NAME: &'static str = S::NAME;
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(set) = self.sets.get(key) else {
             self.expectations.forget(key);
-            self.written.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+            self.written.forget(key);
             return Observation::Gone;
         };
-        if self.is_behind(key) {
+        if self.written.is_behind(key, &[(S::PLURAL, self.sets.version()), ("pods", self.pods.version())]) {
             return Observation::Behind;
         }
+        let set = S::as_set(&set);
         if set.selector.is_none() {
             warn!(%key, "the selector makes no sense: nothing is done before it is changed");
             return Observation::Gone;
         }
         let mut pods = self.pods_found(&set.uid);
         pods.extend(self.pods_found(&orphans_of(&key.namespace)));
-        let neighbours = self.neighbours(&set);
+        let neighbours = self.neighbours(&set, &set.uid);
         let settled = self.expectations.satisfied(key);
         Observation::Seen { uid: set.uid.clone(), observed: Observed { set, pods, neighbours, settled } }
     }

@@ -12,10 +12,9 @@ use std::time::Duration;
 use coracle_api::Text;
 use coracle_api::time::Timestamp;
 use coracle_client::Cached;
-use coracle_client::ownership::{Claim, claim};
 
-use super::rank;
-use crate::views::{Pod, ReplicaSet};
+use crate::pods::{Claims, claims, rank};
+use crate::views::{Pod, ReplicaSet, next_available};
 
 /// No more pods than this are created or deleted at once.
 pub const BURST: usize = 500;
@@ -36,12 +35,8 @@ pub struct Observed {
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Orphans that become its own.
-    pub adopt: Vec<Arc<Cached<Pod>>>,
-    /// Pods that are its own no longer.
-    pub release: Vec<Arc<Cached<Pod>>>,
-    /// The active pods that count, those to be adopted among them.
-    pub claimed: Vec<Arc<Cached<Pod>>>,
+    /// Whose the active pods are.
+    pub claims: Claims,
     /// What is done about their number.
     pub pods: Pods,
     /// When to look again although nothing happens: a pod will count as available.
@@ -62,30 +57,13 @@ pub enum Pods {
 /// What the ReplicaSet needs.
 pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let set = &observed.set;
-    let mut plan = Plan {
-        adopt: Vec::new(),
-        release: Vec::new(),
-        claimed: Vec::new(),
-        pods: Pods::Keep,
-        wake_after: None,
+    let claims = claims(set, observed.pods.iter().filter(|pod| pod.is_active()));
+    let pods = match observed.settled && !set.is_being_deleted() {
+        true => number(observed, &claims.claimed, now),
+        false => Pods::Keep,
     };
-    for pod in observed.pods.iter().filter(|pod| pod.is_active()) {
-        let controller = pod.controller.as_ref().map(|controller| controller.uid.as_str());
-        match claim(&set.uid, set.is_being_deleted(), controller, set.selects(&pod.labels), false) {
-            Claim::Keep => plan.claimed.push(pod.clone()),
-            Claim::Adopt => {
-                plan.adopt.push(pod.clone());
-                plan.claimed.push(pod.clone());
-            }
-            Claim::Release => plan.release.push(pod.clone()),
-            Claim::Ignore => {}
-        }
-    }
-    if observed.settled && !set.is_being_deleted() {
-        plan.pods = number(observed, &plan.claimed, now);
-    }
-    plan.wake_after = next_available(&plan.claimed, set.min_ready_seconds(), now);
-    plan
+    let wake_after = next_available(&claims.claimed, set.min_ready_seconds(), now);
+    Plan { claims, pods, wake_after }
 }
 
 fn number(observed: &Observed, claimed: &[Arc<Cached<Pod>>], now: Timestamp) -> Pods {
@@ -98,11 +76,4 @@ fn number(observed: &Observed, claimed: &[Arc<Cached<Pod>>], now: Timestamp) -> 
             Pods::Delete(rank::first_to_go(claimed, &observed.neighbours, surplus, now))
         }
     }
-}
-
-/// When the next pod will count as available that is ready and does not yet.
-fn next_available(pods: &[Arc<Cached<Pod>>], min_ready_seconds: i64, now: Timestamp) -> Option<Duration> {
-    let due =
-        pods.iter().filter_map(|pod| pod.available_at(min_ready_seconds)).filter(|at| *at > now).min()?;
-    due.since(now).to_std()
 }

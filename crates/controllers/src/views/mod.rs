@@ -1,15 +1,21 @@
 //! What controllers hold of objects that several of them look at.
 
+mod daemon_set;
 mod deployment;
+mod end;
 mod node;
 mod owned;
 mod pod;
 mod replica_set;
 
+pub use daemon_set::DaemonSet;
 pub use deployment::{Deployment, Rollout};
 pub use node::{Node, NodeCondition};
 pub use owned::{FOREGROUND, ORPHAN, Owned, Owner};
-pub use pod::{NamedPort, Phase, Pod};
+pub use pod::{
+    End, JOB_INDEX, JOB_INDEX_FAILURES, JOB_INDEX_IGNORED_FAILURES, JOB_TRACKING, JobIndex, NamedPort, Phase,
+    Pod, next_available,
+};
 pub use replica_set::ReplicaSet;
 
 /// The index of pods, and of whatever else is controlled, by the UID of what controls them. Those that nothing controls

@@ -1,12 +1,16 @@
 //! A pod, as controllers of pods see it: some two hundred bytes instead of some thousands.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use coracle_api::meta::ObjectMeta;
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::typed::TypedError;
 use coracle_api::{Map, Text, Value};
 use coracle_client::ownership::Controller;
 use coracle_client::{Cached, ObjectReference, Projection};
 
-use super::orphans_of;
+use super::{end, orphans_of};
 
 /// What upstream's controllers look at in order to rank and count pods.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +47,16 @@ pub struct Pod {
     pub subdomain: Text,
     /// The ports that its containers name.
     pub ports: Vec<NamedPort>,
+    /// The restarts of all its containers.
+    pub all_restarts: i64,
+    /// The one node that it is bound for by its affinity, as pods of DaemonSets are; empty: none.
+    pub bound_for: Text,
+    /// Whether a Job has yet to count it.
+    pub is_tracked: bool,
+    /// Which part of an indexed Job it is, and what became of those before it.
+    pub index: Option<JobIndex>,
+    /// When and how it came to its end, if it has ended or is going.
+    pub end: Option<Box<End>>,
 }
 
 /// A port of a container that has a name.
@@ -55,6 +69,37 @@ pub struct NamedPort {
     /// The number.
     pub port: i64,
 }
+
+/// The part of an indexed Job that a pod is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobIndex {
+    /// Which.
+    pub index: u32,
+    /// So many pods of the same index have failed before it.
+    pub failures: u32,
+    /// So many have failed that the Job does not count.
+    pub ignored_failures: u32,
+}
+
+/// How a pod came to its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct End {
+    /// When.
+    pub at: Timestamp,
+    /// The containers that have ended, and with which codes; init containers are last.
+    pub exit_codes: Vec<(Text, i64)>,
+    /// The conditions, with their status.
+    pub conditions: Vec<(Text, Text)>,
+}
+
+/// The finalizer of pods that a Job has yet to count.
+pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
+/// The annotation and label that say which part of an indexed Job a pod is.
+pub const JOB_INDEX: &str = "batch.kubernetes.io/job-completion-index";
+/// How many pods of the same index have failed before.
+pub const JOB_INDEX_FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
+/// How many have failed that the Job does not count.
+pub const JOB_INDEX_IGNORED_FAILURES: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
 
 /// How far a pod is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +127,8 @@ impl Pod {
         !self.has_ended() && self.is_being_deleted
     }
 
-    fn has_ended(&self) -> bool {
+    /// Whether it has ended, well or not.
+    pub fn has_ended(&self) -> bool {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
     }
 
@@ -112,6 +158,11 @@ impl Pod {
         self.available_at(min_ready_seconds).is_some_and(|at| at <= now)
     }
 
+    /// Where it is, or will be if it is placed at all; empty: anywhere.
+    pub fn target(&self) -> &Text {
+        if self.node.is_empty() { &self.bound_for } else { &self.node }
+    }
+
     /// Where it is found in [`BY_CONTROLLER`](super::BY_CONTROLLER).
     pub fn by_controller(pod: &Cached<Pod>) -> Vec<Text> {
         vec![match &pod.controller {
@@ -139,6 +190,16 @@ impl Pod {
     }
 }
 
+/// When the next pod will count as available that is ready and does not yet.
+pub fn next_available<'a>(
+    pods: impl IntoIterator<Item = &'a Arc<Cached<Pod>>>,
+    min_ready_seconds: i64,
+    now: Timestamp,
+) -> Option<Duration> {
+    let due = pods.into_iter().filter_map(|pod| pod.available_at(min_ready_seconds));
+    due.filter(|at| *at > now).min()?.since(now).to_std()
+}
+
 impl Projection for Pod {
     fn project(object: Value) -> Result<Pod, TypedError> {
         let meta = object.meta();
@@ -163,6 +224,12 @@ impl Projection for Pod {
             hostname: Text::new(spec.map(|spec| spec.text("hostname")).unwrap_or_default()),
             subdomain: Text::new(spec.map(|spec| spec.text("subdomain")).unwrap_or_default()),
             ports: named_ports(spec),
+            all_restarts: all_restarts(statuses("containerStatuses"))
+                + all_restarts(statuses("initContainerStatuses")),
+            bound_for: Text::new(spec.and_then(bound_for).unwrap_or_default()),
+            is_tracked: meta.has_finalizer(JOB_TRACKING),
+            index: job_index(meta),
+            end: end::of(&object).map(Box::new),
         })
     }
 }
@@ -189,8 +256,36 @@ fn most_restarts(statuses: &[Value], counts: impl Fn(&str) -> bool) -> i64 {
     counted.map(|status| status.int("restartCount")).max().unwrap_or_default()
 }
 
+fn all_restarts(statuses: &[Value]) -> i64 {
+    statuses.iter().filter_map(Value::as_object).map(|status| status.int("restartCount")).sum()
+}
+
+/// The one name that the required node affinity asks for, if it asks for a name at all.
+fn bound_for(spec: &Map) -> Option<&str> {
+    let required = spec.below("affinity")?.below("nodeAffinity")?;
+    let required = required.below("requiredDuringSchedulingIgnoredDuringExecution")?;
+    required.items("nodeSelectorTerms").iter().find_map(|term| {
+        let fields = term.as_object()?.items("matchFields").iter().filter_map(Value::as_object);
+        let mut named = fields.filter(|field| {
+            field.text("key") == "metadata.name"
+                && field.text("operator") == "In"
+                && field.items("values").len() == 1
+        });
+        named.next()?.items("values")[0].as_str()
+    })
+}
+
+fn job_index(meta: ObjectMeta<'_>) -> Option<JobIndex> {
+    let number = |name: &str| meta.annotation(name).and_then(|text| text.parse::<u32>().ok());
+    Some(JobIndex {
+        index: number(JOB_INDEX)?,
+        failures: number(JOB_INDEX_FAILURES).unwrap_or_default(),
+        ignored_failures: number(JOB_INDEX_IGNORED_FAILURES).unwrap_or_default(),
+    })
+}
+
 /// An init container that is restarted for ever.
-fn is_sidecar(spec: Option<&Map>, name: &str) -> bool {
+pub(super) fn is_sidecar(spec: Option<&Map>, name: &str) -> bool {
     let containers = spec.map(|spec| spec.items("initContainers")).unwrap_or_default();
     let mut containers = containers.iter().filter_map(Value::as_object);
     containers.any(|container| container.text("name") == name && container.text("restartPolicy") == "Always")

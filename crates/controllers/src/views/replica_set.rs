@@ -7,6 +7,7 @@ use coracle_client::ownership::Controller;
 use coracle_client::{Cached, Projection};
 
 use super::orphans_of;
+use crate::pods::PodOwner;
 
 /// A ReplicaSet.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,6 +63,19 @@ impl ReplicaSet {
             Some(controller) => controller.uid.clone(),
             None => Text::from(orphans_of(&set.key.namespace)),
         }]
+    }
+}
+
+impl PodOwner for ReplicaSet {
+    const API_VERSION: &'static str = "apps/v1";
+    const KIND: &'static str = "ReplicaSet";
+
+    fn object(&self) -> &Value {
+        &self.object
+    }
+
+    fn selects(&self, labels: &Map) -> bool {
+        ReplicaSet::selects(self, labels)
     }
 }
 

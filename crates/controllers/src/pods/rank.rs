@@ -11,7 +11,7 @@ use coracle_client::Cached;
 use crate::views::{Phase, Pod};
 
 /// The `count` pods that are missed least; `neighbours` says how many pods alike each node has.
-pub(super) fn first_to_go(
+pub fn first_to_go(
     pods: &[Arc<Cached<Pod>>],
     neighbours: &BTreeMap<Text, usize>,
     count: usize,
@@ -44,6 +44,23 @@ fn order(
         .then_with(|| other.sidecar_restarts.cmp(&one.sidecar_restarts))
         .then_with(|| by_age(one, other, one.created, other.created, now))
         // Upstream leaves the rest to chance; here it is the same every time.
+        .then_with(|| one.uid.cmp(&other.uid))
+}
+
+/// The order in which a Job's pods go: the younger first, to the second.
+pub fn youngest_first(one: &Cached<Pod>, other: &Cached<Pod>) -> Ordering {
+    let unplaced_first = one.node.is_empty().cmp(&other.node.is_empty()).reverse();
+    let younger = |one: Option<Timestamp>, other: Option<Timestamp>| match (one, other) {
+        (Some(one), Some(other)) => other.cmp(&one),
+        (one, other) => one.is_some().cmp(&other.is_some()),
+    };
+    unplaced_first
+        .then_with(|| phase(one).cmp(&phase(other)))
+        .then_with(|| one.is_ready().cmp(&other.is_ready()))
+        .then_with(|| younger(one.ready_since(), other.ready_since()))
+        .then_with(|| other.restarts.cmp(&one.restarts))
+        .then_with(|| other.sidecar_restarts.cmp(&one.sidecar_restarts))
+        .then_with(|| younger(one.created, other.created))
         .then_with(|| one.uid.cmp(&other.uid))
 }
 

@@ -1,49 +1,58 @@
-//! Which ReplicaSets a change concerns.
+//! Which owners a change of pods concerns.
 
 use std::sync::Arc;
 
 use coracle_client::{Cached, Change, Expectations, Informer, ObjectKey, WorkQueue};
 
+use super::PodOwner;
 use crate::frame::Feeds;
-use crate::views::{Pod, ReplicaSet};
+use crate::views::Pod;
 
-type Queue = WorkQueue<ObjectKey>;
-
-pub(super) fn follow(
+/// Wakes an owner whenever it changes itself.
+pub fn follow_owners<O: PodOwner>(
     feeds: &mut Feeds,
-    sets: &Informer<ReplicaSet>,
-    pods: &Informer<Pod>,
-    queue: &Queue,
+    owners: &Informer<O>,
     expectations: &Arc<Expectations<ObjectKey>>,
+    queue: &WorkQueue<ObjectKey>,
 ) {
-    let (own_queue, own_expectations) = (queue.clone(), expectations.clone());
-    feeds.follow(sets, move |change| {
-        let Some(set) = change.object() else { return };
+    let (queue, expectations) = (queue.clone(), expectations.clone());
+    feeds.follow(owners, move |change| {
+        let Some(owner) = change.object() else { return };
         if matches!(change, Change::Deleted { .. }) {
             // One of the same name starts clean.
-            own_expectations.forget(&set.key);
+            expectations.forget(&owner.key);
         }
-        own_queue.add(set.key.clone());
+        queue.add(owner.key.clone());
     });
-    let listener = Pods { sets: sets.clone(), queue: queue.clone(), expectations: expectations.clone() };
+}
+
+/// Wakes the owners of pods that change, and whoever may adopt those without one; notes what was expected and is seen.
+pub fn follow_pods<O: PodOwner>(
+    feeds: &mut Feeds,
+    owners: &Informer<O>,
+    pods: &Informer<Pod>,
+    expectations: &Arc<Expectations<ObjectKey>>,
+    wake: impl Fn(&ObjectKey) + Send + 'static,
+) {
+    let listener = Listener { owners: owners.clone(), expectations: expectations.clone(), wake };
     feeds.follow(pods, move |change| listener.hear(&change));
 }
 
-struct Pods {
-    sets: Informer<ReplicaSet>,
-    queue: Queue,
+struct Listener<O: Send + Sync + 'static, W> {
+    owners: Informer<O>,
     expectations: Arc<Expectations<ObjectKey>>,
+    wake: W,
 }
 
-impl Pods {
+impl<O: PodOwner, W: Fn(&ObjectKey)> Listener<O, W> {
     fn hear(&self, change: &Change<Pod>) {
         match change {
             // One that was going already when it was first seen: its creation was seen long ago.
             Change::Added { object, .. } if object.is_being_deleted => self.going(object),
             Change::Added { object, .. } => match self.owner(object) {
-                Some(set) => {
-                    self.expectations.creation_observed(&set.key);
-                    self.queue.add(set.key.clone());
+                Some(owner) => {
+                    self.expectations.creation_observed(&owner.key);
+                    (self.wake)(&owner.key);
                 }
                 // An orphan was created by somebody else: it counts for no expectation.
                 None => self.wake_all(object),
@@ -64,10 +73,10 @@ impl Pods {
         }
         if old.controller != new.controller {
             // It is another's now, or nobody's.
-            self.owner(old).iter().for_each(|set| self.queue.add(set.key.clone()));
+            self.owner(old).iter().for_each(|owner| (self.wake)(&owner.key));
         }
         match self.owner(new) {
-            Some(set) => self.queue.add(set.key.clone()),
+            Some(owner) => (self.wake)(&owner.key),
             None if new.controller.is_none()
                 && (old.labels != new.labels || old.controller != new.controller) =>
             {
@@ -79,17 +88,17 @@ impl Pods {
 
     /// Its deletion has been seen, by its mark or by its end: both count once.
     fn going(&self, pod: &Arc<Cached<Pod>>) {
-        if let Some(set) = self.owner(pod) {
-            self.expectations.deletion_observed(&set.key, &pod.uid);
-            self.queue.add(set.key.clone());
+        if let Some(owner) = self.owner(pod) {
+            self.expectations.deletion_observed(&owner.key, &pod.uid);
+            (self.wake)(&owner.key);
         }
     }
 
-    /// The very ReplicaSet that controls a pod.
-    fn owner(&self, pod: &Cached<Pod>) -> Option<Arc<Cached<ReplicaSet>>> {
-        let controller = pod.controller.as_ref().filter(|controller| controller.kind == "ReplicaSet")?;
-        let set = self.sets.get(&ObjectKey::new(&pod.key.namespace, &controller.name))?;
-        (set.uid == controller.uid).then_some(set)
+    /// The very object that controls a pod.
+    fn owner(&self, pod: &Cached<Pod>) -> Option<Arc<Cached<O>>> {
+        let controller = pod.controller.as_ref().filter(|controller| controller.kind == O::KIND)?;
+        let owner = self.owners.get(&ObjectKey::new(&pod.key.namespace, &controller.name))?;
+        (owner.uid == controller.uid).then_some(owner)
     }
 
     /// Whoever may adopt an orphan looks at it.
@@ -97,7 +106,8 @@ impl Pods {
         if pod.controller.is_some() {
             return;
         }
-        let sets = self.sets.list_namespace(&pod.key.namespace);
-        sets.iter().filter(|set| set.selects(&pod.labels)).for_each(|set| self.queue.add(set.key.clone()));
+        let owners = self.owners.list_namespace(&pod.key.namespace);
+        let wanting = owners.iter().filter(|owner| owner.object.selects(&pod.labels));
+        wanting.for_each(|owner| (self.wake)(&owner.key));
     }
 }

@@ -1,0 +1,253 @@
+//! What one DaemonSet needs now. Pure.
+//!
+//! Every node that fits has one pod of the present template. Pods are made where they are missing and deleted where
+//! there should be none, or one too many; when that is done, those of an old template are replaced, a few at a time
+//! (`rolling`). Before all this there is a revision of the present template, after which pods are named.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coracle_api::time::Timestamp;
+use coracle_api::{Map, Text, Value};
+use coracle_client::Cached;
+
+use super::fit::{Demands, Fit, GENERATION};
+use super::status::status;
+use super::{HASH, rolling};
+use crate::history::{self, History, Revision};
+use crate::pods::{Claims, claims};
+use crate::views::{DaemonSet, Node, Phase, Pod, next_available};
+
+/// No more pods than this are created, and no more deleted, at once.
+pub const BURST: usize = 250;
+
+/// All that is known.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// The DaemonSet.
+    pub set: Arc<Cached<DaemonSet>>,
+    /// All nodes, by name.
+    pub nodes: Vec<Arc<Cached<Node>>>,
+    /// The pods that it controls, and those of its namespace that nothing controls.
+    pub pods: Vec<Arc<Cached<Pod>>>,
+    /// The revisions that it controls, and those of its namespace that nothing controls.
+    pub revisions: Vec<Arc<Cached<Revision>>>,
+    /// Whether everything that was set in motion has been seen.
+    pub settled: bool,
+    /// Until when a pod that has failed on a node is left there.
+    pub patience: BTreeMap<Text, Timestamp>,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Whose the pods are.
+    pub claims: Claims,
+    /// Whose the revisions are, and which is that of the present template.
+    pub history: History,
+    /// What is done.
+    pub step: Step,
+    /// What the status should say, but for what is only known later.
+    pub status: Map,
+    /// When to look again although nothing happens.
+    pub wake_after: Option<Duration>,
+}
+
+/// What is done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Nothing: it selects every pod there is, which is a mistake.
+    SelectsAll,
+    /// Nothing: it goes.
+    Going,
+    /// The present template gets its revision.
+    Revise,
+    /// The status is written, and nothing else before everything has been seen.
+    Wait,
+    /// Pods come and go, and old revisions are forgotten.
+    Pods(Pods, Vec<Arc<Cached<Revision>>>),
+}
+
+/// Pods that come and go.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pods {
+    /// Nodes that get a pod.
+    pub create: Vec<Text>,
+    /// Pods that go.
+    pub delete: Vec<Arc<Cached<Pod>>>,
+    /// Those among them that go because they have ended, and where they were.
+    pub ended: Vec<(Arc<Cached<Pod>>, Text)>,
+}
+
+/// The pods of one node.
+pub(super) type OnNode = Vec<Arc<Cached<Pod>>>;
+
+/// What is the same for all nodes.
+pub(super) struct View<'a> {
+    pub(super) set: &'a DaemonSet,
+    pub(super) fits: BTreeMap<Text, Fit>,
+    pub(super) by_node: BTreeMap<Text, OnNode>,
+    /// The hashes of the present template.
+    hashes: Vec<&'a str>,
+    pub(super) now: Timestamp,
+}
+
+impl View<'_> {
+    /// Whether a pod is of the present template.
+    pub(super) fn is_updated(&self, pod: &Pod) -> bool {
+        let label = |name: &str| pod.labels.get(name).and_then(Value::as_str);
+        let by_hash = label(HASH).is_some_and(|hash| self.hashes.contains(&hash));
+        let generation = self.set.template_generation();
+        by_hash || (generation.is_some() && label(GENERATION) == generation)
+    }
+
+    pub(super) fn is_available(&self, pod: &Pod) -> bool {
+        pod.is_available(self.set.min_ready_seconds(), self.now)
+    }
+
+    /// How many nodes should have a pod.
+    pub(super) fn wanted(&self) -> usize {
+        self.fits.values().filter(|fit| **fit == Fit::Runs).count()
+    }
+}
+
+/// What the DaemonSet needs.
+pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
+    let set: &DaemonSet = &observed.set;
+    let mut plan = Plan {
+        claims: Claims::default(),
+        history: History::default(),
+        step: Step::Going,
+        status: Map::new(),
+        wake_after: None,
+    };
+    let (Some(selector), Some(template)) = (&set.selector, set.template()) else { return plan };
+    if selector.is_everything() {
+        plan.step = Step::SelectsAll;
+        return plan;
+    }
+    if set.is_being_deleted() {
+        return plan;
+    }
+    plan.claims = claims(&observed.set, &observed.pods);
+    plan.history = history::sort(&set.object, selector, template, &observed.revisions);
+    let same = plan.history.current.iter().chain(&plan.history.old).filter(|one| one.is_of(template));
+    let hashes = same.map(|revision| revision.label(HASH)).collect();
+    let demands = Demands::of(set);
+    let fits = observed.nodes.iter().map(|node| (node.key.name.clone(), demands.fit(node))).collect();
+    let view = View { set, fits, by_node: by_node(&plan.claims.claimed), hashes, now };
+    plan.status = status(&view);
+    plan.wake_after = next_available(&plan.claims.claimed, set.min_ready_seconds(), now);
+    let is_current =
+        plan.history.current.as_ref().is_some_and(|current| current.number >= plan.history.next_number());
+    plan.step = match (is_current, observed.settled) {
+        (false, _) => Step::Revise,
+        (true, false) => Step::Wait,
+        (true, true) => {
+            let (pods, patience) = pods(&view, observed);
+            plan.wake_after = [plan.wake_after, patience].into_iter().flatten().min();
+            Step::Pods(pods, surplus(set, &plan))
+        }
+    };
+    if matches!(plan.step, Step::Pods(..)) {
+        plan.status.insert("observedGeneration", set.object.meta().generation());
+    }
+    plan
+}
+
+/// The pods of each node. One that has ended and goes is of no interest any more.
+fn by_node(pods: &[Arc<Cached<Pod>>]) -> BTreeMap<Text, OnNode> {
+    let mut by_node: BTreeMap<Text, OnNode> = BTreeMap::new();
+    for pod in pods.iter().filter(|pod| !(pod.has_ended() && pod.is_being_deleted)) {
+        if !pod.target().is_empty() {
+            by_node.entry(pod.target().clone()).or_default().push(pod.clone());
+        }
+    }
+    // The one that counts where there are several: placed, and the oldest.
+    for pods in by_node.values_mut() {
+        pods.sort_by(|one, other| {
+            let order = |pod: &Cached<Pod>| (pod.node.is_empty(), pod.created, pod.key.name.clone());
+            order(one).cmp(&order(other))
+        });
+    }
+    by_node
+}
+
+fn surplus(set: &DaemonSet, plan: &Plan) -> Vec<Arc<Cached<Revision>>> {
+    let is_live = |revision: &Cached<Revision>| {
+        let hash = revision.label(HASH);
+        plan.claims.claimed.iter().any(|pod| pod.labels.get(HASH).and_then(Value::as_str) == Some(hash))
+    };
+    plan.history.surplus(set.history_limit(), is_live)
+}
+
+/// Pods that come and go, and how long failed ones are left at the least.
+fn pods(view: &View<'_>, observed: &Observed) -> (Pods, Option<Duration>) {
+    let mut pods = Pods::default();
+    let mut patience: Option<Timestamp> = None;
+    for (node, fit) in &view.fits {
+        let there = view.by_node.get(node);
+        match (fit, there) {
+            (Fit::Runs, None) => pods.create.push(node.clone()),
+            (Fit::Runs | Fit::Stays, Some(there)) => {
+                let until = observed.patience.get(node).copied().filter(|until| *until > view.now);
+                let waits = on_node(view, node, *fit, there, until.is_some(), &mut pods);
+                if waits {
+                    patience = [patience, until].into_iter().flatten().min();
+                }
+            }
+            (Fit::No, Some(there)) => {
+                pods.delete.extend(there.iter().filter(|pod| !pod.is_being_deleted).cloned());
+            }
+            (Fit::Stays | Fit::No, None) => {}
+        }
+    }
+    // Their node is gone before they were placed on it.
+    let lost = view.by_node.iter().filter(|(node, _)| !view.fits.contains_key(*node));
+    pods.delete.extend(lost.flat_map(|(_, there)| there.iter().filter(|pod| pod.node.is_empty()).cloned()));
+    if pods == Pods::default() && view.set.rolls() {
+        pods = rolling::replace(view);
+    }
+    pods.create.truncate(BURST);
+    pods.delete.truncate(BURST);
+    (pods, patience.and_then(|until| until.since(view.now).to_std()))
+}
+
+/// What is done on a node that has pods and may have one; `true`: a failed one is left for a while.
+fn on_node(view: &View<'_>, node: &Text, fit: Fit, there: &OnNode, patient: bool, pods: &mut Pods) -> bool {
+    let mut running = Vec::new();
+    let mut waits = false;
+    for pod in there.iter().filter(|pod| !pod.is_being_deleted) {
+        match pod.phase {
+            Phase::Failed if patient => waits = true,
+            Phase::Failed | Phase::Succeeded => {
+                pods.delete.push(pod.clone());
+                pods.ended.push((pod.clone(), node.clone()));
+            }
+            _ => running.push(pod),
+        }
+    }
+    if view.set.surge(1) == 0 {
+        pods.delete.extend(running.into_iter().skip(1).cloned());
+        return waits;
+    }
+    if running.is_empty() && fit == Fit::Runs {
+        pods.create.push(node.clone());
+    }
+    if running.len() > 1 {
+        one_of_each(view, &running, pods);
+    }
+    waits
+}
+
+/// Of the pods of each template the oldest stays, and of the old template none once the new one serves.
+fn one_of_each(view: &View<'_>, running: &[&Arc<Cached<Pod>>], pods: &mut Pods) {
+    let (new, old): (Vec<&Arc<Cached<Pod>>>, Vec<_>) = running.iter().partition(|pod| view.is_updated(pod));
+    pods.delete.extend(new.iter().skip(1).chain(old.iter().skip(1)).map(|pod| Arc::clone(pod)));
+    if let (Some(new), Some(old)) = (new.first(), old.first())
+        && (!old.is_ready() || view.is_available(new))
+    {
+        pods.delete.push((*old).clone());
+    }
+}

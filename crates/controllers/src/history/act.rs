@@ -1,0 +1,155 @@
+//! Revisions, written.
+
+use std::sync::Arc;
+
+use coracle_api::Value;
+use coracle_client::{Access, Cached, DeleteOptions, Error, ObjectKey, ownership};
+
+use super::{History, Revision, new_revision, template_in};
+use crate::own_writes::OwnWrites;
+use crate::pods::Owner;
+
+/// What own writes of revisions are noted under.
+const REVISIONS: &str = "controllerrevisions";
+
+/// Writes the revisions of one kind of owner.
+pub struct Revisions {
+    owners: Access,
+    revisions: Access,
+    written: Arc<OwnWrites>,
+    hash_label: &'static str,
+}
+
+/// Why the history is not as it should be.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    #[error("cannot adopt or release a revision")]
+    Claim(#[source] Error),
+    #[error("{0} was deleted or replaced, and adopts nothing")]
+    Replaced(ObjectKey),
+    #[error("cannot write a revision")]
+    Write(#[source] Error),
+    #[error("cannot delete an old revision")]
+    Forget(#[source] Error),
+}
+
+/// What had to be done so that there is a revision of the present template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// Nothing.
+    Already,
+    /// It was written, and will be seen. Two templates may have had the same hash by chance: so many, by now.
+    Written(Option<i64>),
+}
+
+impl Revisions {
+    /// Writes revisions whose hash stands in a label.
+    pub fn new(
+        owners: Access,
+        revisions: Access,
+        written: Arc<OwnWrites>,
+        hash_label: &'static str,
+    ) -> Revisions {
+        Revisions { owners, revisions, written, hash_label }
+    }
+
+    fn revisions_in(&self, owner: &Owner) -> Access {
+        self.revisions.clone().namespace(&owner.key.namespace)
+    }
+
+    /// Makes whoever's revisions are to change hands change hands, and writes that of the present template if it is
+    /// missing or not the newest.
+    pub async fn settle(
+        &self,
+        owner: &Owner,
+        parent: &Value,
+        template: &Value,
+        history: &History,
+    ) -> Result<Settled, HistoryError> {
+        self.claim(owner, history).await?;
+        let number = history.next_number();
+        let collisions = parent.at(&["status", "collisionCount"]).and_then(Value::as_int);
+        match &history.current {
+            None => self.create(owner, parent, template, number, collisions).await.map(Settled::Written),
+            Some(current) if current.number < number => {
+                let mut next = current.object.object.clone();
+                if let Some(members) = next.as_object_mut() {
+                    members.insert("revision", number);
+                }
+                let written = self.revisions_in(owner).update(&next).await.map_err(HistoryError::Write)?;
+                self.written.note(&owner.key, REVISIONS, &written);
+                Ok(Settled::Written(collisions))
+            }
+            Some(_) => Ok(Settled::Already),
+        }
+    }
+
+    async fn claim(&self, owner: &Owner, history: &History) -> Result<(), HistoryError> {
+        let revisions = self.revisions_in(owner);
+        for revision in &history.release {
+            let (name, uid) = (&revision.key.name, &revision.uid);
+            let released = ownership::release(&revisions, name, uid, &owner.controller.uid).await;
+            released.map_err(HistoryError::Claim)?;
+        }
+        if history.adopt.is_empty() {
+            return Ok(());
+        }
+        let live = self.owners.clone().namespace(&owner.key.namespace).get(&owner.key.name).await;
+        let live = live.map_err(HistoryError::Claim)?;
+        if live.meta().uid() != owner.controller.uid || live.meta().is_being_deleted() {
+            return Err(HistoryError::Replaced(owner.key.clone()));
+        }
+        for revision in &history.adopt {
+            let (name, uid) = (&revision.key.name, &revision.uid);
+            match ownership::adopt(&revisions, name, uid, &owner.controller, &[]).await {
+                Err(error) if !error.is_not_found() => return Err(HistoryError::Claim(error)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Creates a revision; where its name is taken by one of another template, under another name.
+    async fn create(
+        &self,
+        owner: &Owner,
+        parent: &Value,
+        template: &Value,
+        number: i64,
+        mut collisions: Option<i64>,
+    ) -> Result<Option<i64>, HistoryError> {
+        let revisions = self.revisions_in(owner);
+        loop {
+            let wanted = new_revision(owner, parent, template, self.hash_label, number, collisions);
+            let taken = match revisions.create(&wanted).await {
+                Ok(made) => {
+                    self.written.note(&owner.key, REVISIONS, &made);
+                    return Ok(collisions);
+                }
+                Err(error) if error.is_already_exists() => {
+                    revisions.get(wanted.meta().name()).await.map_err(HistoryError::Write)?
+                }
+                Err(error) => return Err(HistoryError::Write(error)),
+            };
+            // Our own, which the cache does not show yet.
+            if template_in(&taken) == template_in(&wanted) {
+                return Ok(collisions);
+            }
+            collisions = Some(collisions.unwrap_or_default() + 1);
+        }
+    }
+
+    /// Deletes what is no longer needed.
+    pub async fn forget(&self, owner: &Owner, surplus: &[Arc<Cached<Revision>>]) -> Result<(), HistoryError> {
+        for revision in surplus {
+            let only = DeleteOptions::only(&revision.uid);
+            match self.revisions_in(owner).delete(&revision.key.name, &only).await {
+                Err(error) if !error.is_not_found() && !error.is_conflict() => {
+                    return Err(HistoryError::Forget(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

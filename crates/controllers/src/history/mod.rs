@@ -1,0 +1,174 @@
+//! The history of a template: a ControllerRevision for each that was ever rolled out.
+//!
+//! DaemonSets and StatefulSets remember their templates in this way: `kubectl rollout undo` puts an old one back.
+//! [`sort`] says which revision is that of the present template, [`Revisions`] writes what is missing.
+
+mod act;
+
+use std::sync::Arc;
+
+use coracle_api::codec::json;
+use coracle_api::selector::LabelSelector;
+use coracle_api::typed::TypedError;
+use coracle_api::{Map, Text, Value};
+use coracle_client::ownership::{Claim, Controller, claim};
+use coracle_client::{Cached, Projection};
+
+pub use act::{HistoryError, Revisions, Settled};
+
+use crate::pods::Owner;
+use crate::template;
+use crate::views::orphans_of;
+
+/// A parent's part of a revision's name is no longer than this.
+const NAME_LENGTH: usize = 223;
+
+/// A ControllerRevision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Revision {
+    /// The object.
+    pub object: Value,
+    /// Which revision it is.
+    pub number: i64,
+    /// What controls it.
+    pub controller: Option<Controller>,
+    /// The template that it remembers, as templates are compared.
+    template: Option<Value>,
+}
+
+impl Projection for Revision {
+    fn project(object: Value) -> Result<Revision, TypedError> {
+        let number = object.get("revision").and_then(Value::as_int).unwrap_or_default();
+        let (controller, template) = (Controller::of(object.meta()), template_in(&object));
+        Ok(Revision { object, number, controller, template })
+    }
+}
+
+impl Revision {
+    /// Whether it remembers this template.
+    pub fn is_of(&self, template: &Value) -> bool {
+        self.template.as_ref() == Some(&template::comparable(template))
+    }
+
+    /// The template that it remembers.
+    pub fn template(&self) -> Option<&Value> {
+        self.template.as_ref()
+    }
+
+    /// A label of it.
+    pub fn label(&self, key: &str) -> &str {
+        self.object.meta().label(key).unwrap_or_default()
+    }
+
+    /// Where it is found in [`BY_CONTROLLER`](crate::views::BY_CONTROLLER).
+    pub fn by_controller(revision: &Cached<Revision>) -> Vec<Text> {
+        let owner = revision.controller.as_ref();
+        vec![owner.map_or_else(|| Text::from(orphans_of(&revision.key.namespace)), |owner| owner.uid.clone())]
+    }
+}
+
+/// The template in a revision's data, which some readers see as text.
+fn template_in(revision: &Value) -> Option<Value> {
+    let parsed = match revision.get("data")? {
+        Value::Raw(text) => json::parse(text.as_str().as_bytes()).ok()?,
+        data => data.clone(),
+    };
+    let mut template = parsed.at(&["spec", "template"])?.clone();
+    template.as_object_mut()?.remove("$patch");
+    Some(template::comparable(&template))
+}
+
+/// The revisions that are one owner's, and what is to become of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct History {
+    /// That of the present template; the newest, if several are.
+    pub current: Option<Arc<Cached<Revision>>>,
+    /// All others, the oldest first.
+    pub old: Vec<Arc<Cached<Revision>>>,
+    /// Orphans among them.
+    pub adopt: Vec<Arc<Cached<Revision>>>,
+    /// Those that are its own no longer.
+    pub release: Vec<Arc<Cached<Revision>>>,
+}
+
+impl History {
+    /// The number that the current revision has to have: none is newer.
+    pub fn next_number(&self) -> i64 {
+        self.old.iter().map(|revision| revision.number).max().unwrap_or_default() + 1
+    }
+
+    /// The old revisions that are too many: the oldest that are not in use.
+    pub fn surplus(
+        &self,
+        limit: usize,
+        is_live: impl Fn(&Cached<Revision>) -> bool,
+    ) -> Vec<Arc<Cached<Revision>>> {
+        let dead: Vec<_> = self.old.iter().filter(|revision| !is_live(revision)).cloned().collect();
+        let surplus = self.old.len().saturating_sub(limit).min(dead.len());
+        dead[..surplus].to_vec()
+    }
+}
+
+/// Sorts the revisions that might be an owner's.
+pub fn sort(
+    owner: &Value,
+    selector: &LabelSelector,
+    template: &Value,
+    revisions: &[Arc<Cached<Revision>>],
+) -> History {
+    let mut history = History::default();
+    let (uid, is_going) = (owner.meta().uid(), owner.meta().is_being_deleted());
+    let none = Map::new();
+    for revision in revisions {
+        let meta = revision.object.object.meta();
+        let matches = selector.matches(meta.labels().unwrap_or(&none));
+        let controller = revision.controller.as_ref().map(|controller| controller.uid.as_str());
+        match claim(uid, is_going, controller, matches, meta.is_being_deleted()) {
+            Claim::Keep => {}
+            Claim::Adopt => history.adopt.push(revision.clone()),
+            Claim::Release => {
+                history.release.push(revision.clone());
+                continue;
+            }
+            Claim::Ignore => continue,
+        }
+        history.old.push(revision.clone());
+    }
+    history.old.sort_by(|one, other| (one.number, &one.key.name).cmp(&(other.number, &other.key.name)));
+    let current = history.old.iter().rposition(|revision| revision.is_of(template));
+    history.current = current.map(|at| history.old.remove(at));
+    history
+}
+
+/// A revision of a template, as it would be created; its hash stands in the label `hash_label`.
+pub fn new_revision(
+    owner: &Owner,
+    parent: &Value,
+    template: &Value,
+    hash_label: &str,
+    number: i64,
+    collisions: Option<i64>,
+) -> Value {
+    let hash = template::hash(&template::comparable(template), collisions);
+    let mut remembered = template.clone();
+    if let Some(members) = remembered.as_object_mut() {
+        members.insert("$patch", "replace");
+    }
+    let mut data = Map::new();
+    data.object_mut("spec").insert("template", remembered);
+    let mut revision = Map::new();
+    revision.insert("apiVersion", "apps/v1");
+    revision.insert("kind", "ControllerRevision");
+    revision.insert("data", data);
+    revision.insert("revision", number);
+    let mut revision = Value::Object(revision);
+    let name = &owner.key.name;
+    let mut meta = revision.meta_mut();
+    meta.set_namespace(&owner.key.namespace);
+    meta.set_name(&format!("{}-{hash}", &name[..name.len().min(NAME_LENGTH)]));
+    meta.set_labels(template.meta().labels().cloned().unwrap_or_default());
+    meta.set_label(hash_label, Some(&hash));
+    meta.set_annotations(parent.meta().annotations().cloned().unwrap_or_default());
+    meta.set_owner_references([owner.controller.reference()]);
+    revision
+}

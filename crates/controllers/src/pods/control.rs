@@ -1,0 +1,176 @@
+//! Pods adopted, released, made and deleted.
+
+use std::sync::Arc;
+
+use coracle_api::{Text, Value};
+use coracle_client::{Access, Cached, DeleteOptions, Error, Expectations, ObjectKey, Recorder, ownership};
+use futures_util::future::join_all;
+
+use super::{Claims, Owner};
+use crate::own_writes::OwnWrites;
+use crate::views::Pod;
+
+/// The first batch of pods to be made; each that follows is twice as large.
+const FIRST_BATCH: usize = 1;
+/// What own writes of pods are noted under.
+const PODS: &str = "pods";
+
+/// Acts on the pods of one kind of owner.
+pub struct PodControl {
+    owners: Access,
+    pods: Access,
+    expectations: Arc<Expectations<ObjectKey>>,
+    written: Arc<OwnWrites>,
+    recorder: Recorder,
+}
+
+/// Why pods could not be claimed, made or deleted.
+#[derive(Debug, thiserror::Error)]
+pub enum PodError {
+    #[error("cannot adopt or release a pod")]
+    Claim(#[source] Error),
+    #[error("{0} was deleted or replaced, and adopts nothing")]
+    Replaced(ObjectKey),
+    #[error("unable to create pods, no labels")]
+    NoLabels,
+    #[error("cannot create a pod")]
+    Create(#[source] Error),
+    #[error("cannot delete a pod")]
+    Delete(#[source] Error),
+}
+
+/// How far a number of deeds got.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// So many succeeded.
+    pub count: usize,
+    /// The first that did not.
+    pub failure: Option<PodError>,
+}
+
+impl Done {
+    /// An error, if anything failed.
+    pub fn result(self) -> Result<(), PodError> {
+        self.failure.map_or(Ok(()), Err)
+    }
+}
+
+impl PodControl {
+    /// Acts on the pods that objects of `owners` control.
+    pub fn new(
+        owners: Access,
+        pods: Access,
+        expectations: Arc<Expectations<ObjectKey>>,
+        written: Arc<OwnWrites>,
+        recorder: Recorder,
+    ) -> PodControl {
+        PodControl { owners, pods, expectations, written, recorder }
+    }
+
+    /// The pods of a namespace.
+    pub fn pods_in(&self, namespace: &str) -> Access {
+        self.pods.clone().namespace(namespace)
+    }
+
+    /// Releases and adopts; what is adopted gets `finalizers` too. `false`: a pod that was to be adopted is gone, and the
+    /// event that says so is on its way.
+    pub async fn claim(&self, owner: &Owner, claims: &Claims, finalizers: &[&str]) -> Result<bool, PodError> {
+        let pods = self.pods_in(&owner.key.namespace);
+        for pod in &claims.release {
+            let released = ownership::release(&pods, &pod.key.name, &pod.uid, &owner.controller.uid).await;
+            released.map_err(PodError::Claim)?;
+        }
+        if claims.adopt.is_empty() {
+            return Ok(true);
+        }
+        // The cache may show an owner that is gone, and whose successor wants the same pods: only the server knows.
+        let live = self.owners.clone().namespace(&owner.key.namespace).get(&owner.key.name).await;
+        let live = live.map_err(PodError::Claim)?;
+        if live.meta().uid() != owner.controller.uid || live.meta().is_being_deleted() {
+            return Err(PodError::Replaced(owner.key.clone()));
+        }
+        for pod in &claims.adopt {
+            match ownership::adopt(&pods, &pod.key.name, &pod.uid, &owner.controller, finalizers).await {
+                Ok(()) => {}
+                Err(error) if error.is_not_found() => return Ok(false),
+                Err(error) => return Err(PodError::Claim(error)),
+            }
+        }
+        Ok(true)
+    }
+
+    /// So many creations and these deletions are to be seen before the next decision. Comes before the first of them.
+    pub fn expect(&self, owner: &Owner, creations: usize, deletions: &[Arc<Cached<Pod>>]) {
+        let uids: Vec<Text> = deletions.iter().map(|pod| pod.uid.clone()).collect();
+        self.expectations.expect(&owner.key, creations, uids);
+    }
+
+    /// Creates expected pods in batches of 1, 2, 4 …, so that where none can be made few are tried.
+    pub async fn create(&self, owner: &Owner, wanted: &[Value]) -> Done {
+        let pods = self.pods_in(&owner.key.namespace);
+        let (mut left, mut batch, mut done) = (wanted, FIRST_BATCH, Done::default());
+        while !left.is_empty() {
+            let (now, later) = left.split_at(batch.min(left.len()));
+            for made in join_all(now.iter().map(|pod| pods.create(pod))).await {
+                match made {
+                    Ok(made) => {
+                        done.count += 1;
+                        self.created(owner, &made);
+                    }
+                    // The namespace goes and takes everything with it: nothing is owed.
+                    Err(error) if error.has_cause("NamespaceTerminating") => done.count += 1,
+                    Err(error) => {
+                        self.expectations.lower_creations(&owner.key, 1);
+                        let text = format!("Error creating: {error}");
+                        self.recorder.warning(&owner.about, "FailedCreate", text);
+                        done.failure.get_or_insert(PodError::Create(error));
+                    }
+                }
+            }
+            if done.failure.is_some() {
+                // What was not tried is not waited for.
+                self.expectations.lower_creations(&owner.key, later.len());
+                break;
+            }
+            (left, batch) = (later, batch * 2);
+        }
+        done
+    }
+
+    fn created(&self, owner: &Owner, made: &Value) {
+        self.written.note(&owner.key, PODS, made);
+        let text = format!("Created pod: {}", made.meta().name());
+        self.recorder.normal(&owner.about, "SuccessfulCreate", text);
+    }
+
+    /// Deletes pods whose deletion is expected, all at once.
+    pub async fn delete(&self, owner: &Owner, victims: &[Arc<Cached<Pod>>]) -> Done {
+        let pods = self.pods_in(&owner.key.namespace);
+        let deletions = victims.iter().map(async |pod| {
+            let only = DeleteOptions::only(&pod.uid);
+            (pod, pods.delete(&pod.key.name, &only).await)
+        });
+        let mut done = Done::default();
+        for (pod, deleted) in join_all(deletions).await {
+            let name = &pod.key.name;
+            match deleted {
+                Ok(_) => {
+                    done.count += 1;
+                    let text = format!("Deleted pod: {name}");
+                    self.recorder.normal(&owner.about, "SuccessfulDelete", text);
+                }
+                // It is gone, or another has its name: either way this one need not be deleted.
+                Err(error) if error.is_not_found() || error.is_conflict() => {
+                    done.count += 1;
+                    self.expectations.deletion_observed(&owner.key, &pod.uid);
+                }
+                Err(error) => {
+                    self.expectations.deletion_observed(&owner.key, &pod.uid);
+                    self.recorder.warning(&owner.about, "FailedDelete", format!("Error deleting: {error}"));
+                    done.failure.get_or_insert(PodError::Delete(error));
+                }
+            }
+        }
+        done
+    }
+}
