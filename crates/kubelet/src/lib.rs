@@ -25,6 +25,7 @@ pub mod probes;
 pub mod qos;
 pub mod references;
 pub mod roster;
+pub mod server;
 pub mod spec;
 pub mod status;
 pub mod volumes;

@@ -16,4 +16,4 @@ pub mod spdy;
 pub mod upgrade;
 pub mod websocket;
 
-pub use pipe::{Gone, Receiver, Sender, drive};
+pub use pipe::{Gone, Receiver, Sender, drive, drive_to_the_end};

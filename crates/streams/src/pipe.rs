@@ -121,3 +121,16 @@ pub async fn drive<W: Future>(driver: impl Future, work: W) -> Option<W::Output>
     driver.await;
     Some(done)
 }
+
+/// The same for a client: what has come before the connection ended is still read, so the work goes on to its end.
+pub async fn drive_to_the_end<W: Future>(driver: impl Future, work: W) -> W::Output {
+    let (mut driver, mut work) = (pin!(driver), pin!(work));
+    tokio::select! {
+        biased;
+        done = &mut work => {
+            driver.await;
+            done
+        }
+        _ = &mut driver => work.await,
+    }
+}

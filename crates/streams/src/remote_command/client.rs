@@ -3,7 +3,7 @@
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::{CHANNELS, ERROR, NEWEST, Options, Outcome, RESIZE, STDERR, STDIN, STDOUT, STREAM_TYPE};
-use crate::pipe::{Gone, Receiver, Sender, drive};
+use crate::pipe::{Gone, Receiver, Sender, drive_to_the_end};
 use crate::spdy::{self, Headers, Side};
 use crate::upgrade::{Protocol, Version};
 use crate::websocket::{self, Role};
@@ -43,7 +43,7 @@ pub async fn connect<IO, T>(
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let result = match protocol {
+    match protocol {
         Protocol::Spdy { version: Version::V4 } => {
             let (connection, driver) = spdy::open(io, Side::Client);
             let work = async {
@@ -53,7 +53,7 @@ where
                 drop(connection);
                 Ok(done)
             };
-            drive(driver, work).await
+            drive_to_the_end(driver, work).await
         }
         Protocol::Channels { coding, version: Version::V5 } if coding == NEWEST => {
             let (channels, driver) = websocket::channels(io, Role::Client, coding, CHANNELS);
@@ -64,11 +64,10 @@ where
                     None => Err(Gone),
                 }
             };
-            drive(driver, work).await
+            drive_to_the_end(driver, work).await
         }
-        _ => return Err(Gone),
-    };
-    result.unwrap_or(Err(Gone))
+        _ => Err(Gone),
+    }
 }
 
 async fn open(connection: &spdy::Connection, options: Options) -> Result<ClientStreams, Gone> {

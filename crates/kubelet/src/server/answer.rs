@@ -1,0 +1,43 @@
+//! Answers, as HTTP responses.
+
+use std::io;
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Empty, Full};
+
+pub(super) type Body = UnsyncBoxBody<Bytes, io::Error>;
+pub(super) type Answer = Response<Body>;
+
+pub(super) fn text(status: StatusCode, text: impl Into<String>) -> Answer {
+    with_type(status, "text/plain; charset=utf-8", text.into())
+}
+
+pub(super) fn json(content: impl Into<Bytes>) -> Answer {
+    with_type(StatusCode::OK, "application/json", content)
+}
+
+pub(super) fn with_type(status: StatusCode, content_type: &'static str, content: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(full(content));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    answer
+}
+
+/// A head that says it all.
+pub(super) fn empty(head: Response<()>) -> Answer {
+    head.map(|()| Empty::new().map_err(|never| match never {}).boxed_unsync())
+}
+
+/// A head, and a text.
+pub(super) fn with_text(head: Response<()>, text: impl Into<String>) -> Answer {
+    let mut answer = head.map(|()| full(text.into()));
+    let content_type = HeaderValue::from_static("text/plain; charset=utf-8");
+    answer.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    answer
+}
+
+fn full(content: impl Into<Bytes>) -> Body {
+    Full::new(content.into()).map_err(|never| match never {}).boxed_unsync()
+}

@@ -1,0 +1,202 @@
+//! Connections: TLS with our certificate and the client's if it has one, HTTP/1.1 and HTTP/2.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::ServerConfig;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::ResolvesServerCert;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{DigitallySignedStruct, DistinguishedName, SignatureScheme};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tracing::{debug, info};
+
+use super::{Server, route};
+
+/// How long the TLS handshake and then the head of a request may take.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+const HEAD_WITHIN: Duration = Duration::from_secs(32);
+
+/// How long the accepting of connections rests after a failure.
+const AFTER_FAILURE: Duration = Duration::from_millis(50);
+
+/// How long requests that have begun may take at the end.
+const FINISH_WITHIN: Duration = Duration::from_secs(2);
+
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    #[error("the serving certificate cannot be used: {0}")]
+    Certificate(String),
+    #[error("TLS cannot be set up")]
+    Settings(#[from] rustls::Error),
+}
+
+/// A certificate with its chain, and the key, both in PEM.
+pub fn certificate(chain: &[u8], key: &[u8]) -> Result<Arc<dyn ResolvesServerCert>, TlsError> {
+    let bad = |error: &dyn std::fmt::Display| TlsError::Certificate(error.to_string());
+    let chain = CertificateDer::pem_slice_iter(chain).collect::<Result<Vec<_>, _>>();
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| bad(&error))?;
+    let provider = rustls::crypto::ring::default_provider();
+    let certified = CertifiedKey::from_der(chain.map_err(|error| bad(&error))?, key, &provider);
+    Ok(Arc::new(SingleCertAndKey::from(certified.map_err(|error| bad(&error))?)))
+}
+
+pub(super) fn acceptor(certificate: Arc<dyn ResolvesServerCert>) -> Result<TlsAcceptor, TlsError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let algorithms = provider.signature_verification_algorithms;
+    let mut settings = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_client_cert_verifier(Arc::new(AskOnly { algorithms }))
+        .with_cert_resolver(certificate);
+    settings.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(settings)))
+}
+
+pub(super) async fn serve(
+    server: &Arc<Server>,
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = told(&mut stop) => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    connections.spawn(converse(Arc::clone(server), stream, acceptor.clone(), stop.clone()));
+                }
+                Err(error) => {
+                    info!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(AFTER_FAILURE).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    let finished = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(FINISH_WITHIN, finished).await.is_err() {
+        connections.shutdown().await;
+    }
+}
+
+/// Resolves when it is time to end; also where whoever could have told us is gone.
+async fn told(stop: &mut watch::Receiver<bool>) {
+    drop(stop.wait_for(|stop| *stop).await);
+}
+
+async fn converse(
+    server: Arc<Server>,
+    stream: TcpStream,
+    acceptor: TlsAcceptor,
+    mut stop: watch::Receiver<bool>,
+) {
+    let accepted = async {
+        stream.set_nodelay(true)?;
+        acceptor.accept(stream).await
+    };
+    let stream = match tokio::time::timeout(HANDSHAKE_WITHIN, accepted).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return debug!(%error, "TLS handshake failed"),
+        Err(_) => return debug!("TLS handshake took too long"),
+    };
+    let session = stream.get_ref().1;
+    let chain = session.peer_certificates().unwrap_or_default();
+    let certified = server.access.certified(chain, server.world.now()).map(Arc::new);
+    let is_http2 = session.alpn_protocol() == Some(b"h2");
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (server, certified) = (Arc::clone(&server), certified.clone());
+        async move { Ok::<_, Infallible>(route::answer(server, request, certified).await) }
+    });
+    let stream = TokioIo::new(stream);
+    let result = if is_http2 {
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder.timer(TokioTimer::new()).max_concurrent_streams(100);
+        let conversation = builder.serve_connection(stream, service);
+        tokio::pin!(conversation);
+        tokio::select! {
+            result = conversation.as_mut() => result,
+            () = told(&mut stop) => {
+                conversation.as_mut().graceful_shutdown();
+                conversation.await
+            }
+        }
+    } else {
+        let mut builder = http1::Builder::new();
+        builder.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
+        let conversation = builder.serve_connection(stream, service).with_upgrades();
+        tokio::pin!(conversation);
+        tokio::select! {
+            result = conversation.as_mut() => result,
+            () = told(&mut stop) => {
+                conversation.as_mut().graceful_shutdown();
+                conversation.await
+            }
+        }
+    };
+    if let Err(error) = result {
+        debug!(%error, "a connection ended");
+    }
+}
+
+/// Client certificates are asked for, never demanded, and judged by [`super::access`].
+#[derive(Debug)]
+struct AskOnly {
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl ClientCertVerifier for AskOnly {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn verify_client_cert(
+        &self,
+        _own: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}

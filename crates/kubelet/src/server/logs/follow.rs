@@ -1,0 +1,119 @@
+//! Waits for a log to grow: the kernel tells when the file changes or another takes its name, the runtime when the
+//! container ends. Nothing is looked at in between.
+
+use std::ffi::OsString;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use coracle_cri::v1::{ContainerEventType, ContainerState};
+use coracle_cri::{Error, Events, Runtime};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use tokio::io::unix::AsyncFd;
+use tokio_stream::StreamExt as _;
+
+/// What has happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// There may be more to read.
+    Grown,
+    /// Another file has the name now: what is left of this one is to be read first.
+    Replaced,
+    /// The container has ended: what is there is all.
+    Ended,
+}
+
+pub(super) struct Follow {
+    watch: AsyncFd<OwnedFd>,
+    name: OsString,
+    container: String,
+    runtime: Arc<dyn Runtime>,
+    events: Events,
+    /// Whether the state of the container must be asked for: what happened meanwhile nobody has told.
+    must_ask: bool,
+}
+
+impl Follow {
+    /// Whatever happens after this is told.
+    pub(super) async fn begin(runtime: Arc<dyn Runtime>, container: &str, log: &Path) -> io::Result<Follow> {
+        let folder = log.parent().unwrap_or(Path::new("/"));
+        let name = log.file_name().unwrap_or_default().to_owned();
+        let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+        inotify::add_watch(&watch, folder, WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO)?;
+        let events = runtime.container_events().await.map_err(io::Error::other)?;
+        let watch = super::sys::watch(watch)?;
+        Ok(Follow { watch, name, container: container.to_owned(), runtime, events, must_ask: true })
+    }
+
+    pub(super) async fn news(&mut self) -> io::Result<News> {
+        if std::mem::take(&mut self.must_ask) && !self.runs().await? {
+            return Ok(News::Ended);
+        }
+        loop {
+            tokio::select! {
+                biased;
+                ready = self.watch.readable() => {
+                    let mut ready = ready?;
+                    ready.clear_ready();
+                    drop(ready);
+                    match self.changes()? {
+                        Some(news) => return Ok(news),
+                        None => continue,
+                    }
+                }
+                event = self.events.next() => match event {
+                    Some(Ok(event)) if event.container_id != self.container => {}
+                    Some(Ok(event)) => match event.container_event_type() {
+                        ContainerEventType::ContainerStoppedEvent
+                        | ContainerEventType::ContainerDeletedEvent => return Ok(News::Ended),
+                        _ => {}
+                    },
+                    // Events were lost, or the runtime was away: ask, and listen anew.
+                    Some(Err(_)) | None => {
+                        self.events = self.runtime.container_events().await.map_err(io::Error::other)?;
+                        if !self.runs().await? {
+                            return Ok(News::Ended);
+                        }
+                    }
+                },
+            }
+        }
+    }
+
+    async fn runs(&mut self) -> io::Result<bool> {
+        let (runtime, container) = (Arc::clone(&self.runtime), self.container.clone());
+        match runtime.container_status(&container, false).await {
+            Ok(answer) => {
+                Ok(answer.status.is_some_and(|status| status.state() == ContainerState::ContainerRunning))
+            }
+            // A container outlives a runtime that does not answer for a while.
+            Err(Error::Unavailable(_)) => Ok(true),
+            Err(Error::NotFound(_)) => Ok(false),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+
+    /// Takes all that the kernel has to tell; `None`: nothing about our file.
+    fn changes(&self) -> io::Result<Option<News>> {
+        let mut space = [MaybeUninit::uninit(); 4096];
+        let mut events = inotify::Reader::new(self.watch.get_ref(), &mut space);
+        let mut news = None;
+        loop {
+            let event = match events.next() {
+                Ok(event) => event,
+                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(news),
+                Err(error) => return Err(error.into()),
+            };
+            let overflowed = event.events().contains(inotify::ReadFlags::QUEUE_OVERFLOW);
+            let is_ours = event.file_name().is_some_and(|name| name.to_bytes() == self.name.as_bytes());
+            if overflowed || is_ours && event.events().contains(inotify::ReadFlags::MODIFY) {
+                news = news.or(Some(News::Grown));
+            } else if is_ours {
+                news = Some(News::Replaced);
+            }
+        }
+    }
+}

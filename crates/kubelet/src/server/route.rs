@@ -1,0 +1,172 @@
+//! Which request is answered by whom.
+
+use std::sync::Arc;
+
+use http::{Method, Request, StatusCode};
+use hyper::body::Incoming;
+
+use super::access::User;
+use super::answer::{self, Answer};
+use super::query::{Query, decode_segment};
+use super::{Server, command, metrics, pods, ports, run, stats};
+
+/// What a path is about.
+#[derive(Debug, PartialEq, Eq)]
+enum Route {
+    Health,
+    Pods,
+    RunningPods,
+    Summary,
+    Metrics,
+    Logs {
+        namespace: String,
+        pod: String,
+        container: String,
+    },
+    Command {
+        what: What,
+        place: Place,
+    },
+    Run(Place),
+    Ports {
+        namespace: String,
+        pod: String,
+        uid: String,
+    },
+    /// It is there for another method.
+    WrongMethod,
+    Nothing,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    Exec,
+    Attach,
+}
+
+/// A container of a pod. The UID is empty where it does not matter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) namespace: String,
+    pub(super) pod: String,
+    pub(super) uid: String,
+    pub(super) container: String,
+}
+
+/// Answers a request, if whoever asks may.
+pub(super) async fn answer(
+    server: Arc<Server>,
+    request: Request<Incoming>,
+    certified: Option<Arc<User>>,
+) -> Answer {
+    let path = request.uri().path().to_owned();
+    let allowed = server.access.check(certified.as_deref(), request.headers(), request.method(), &path).await;
+    if let Err(denial) = allowed {
+        let status = match denial {
+            super::access::Denial::Unknown => StatusCode::UNAUTHORIZED,
+            super::access::Denial::Forbidden { .. } => StatusCode::FORBIDDEN,
+            super::access::Denial::NoAnswer { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        return answer::text(status, denial.to_string());
+    }
+    let query = Query::parse(request.uri().query().unwrap_or_default());
+    match route(request.method(), &path) {
+        Route::Health => answer::text(StatusCode::OK, "ok"),
+        Route::Pods => pods::wanted(&server),
+        Route::RunningPods => pods::running(&server).await,
+        Route::Summary => stats::summary(&server, &query).await,
+        Route::Metrics => metrics::answer(&server),
+        Route::Logs { namespace, pod, container } => {
+            pods::logs(&server, &namespace, &pod, &container, &query).await
+        }
+        Route::Command { what, place } => command::answer(&server, what, &place, &query, request).await,
+        Route::Run(place) => run::answer(&server, &place, &query).await,
+        Route::Ports { namespace, pod, uid } => {
+            ports::answer(&server, &namespace, &pod, &uid, &query, request).await
+        }
+        Route::WrongMethod => answer::text(StatusCode::METHOD_NOT_ALLOWED, "405: Method Not Allowed"),
+        Route::Nothing => answer::text(StatusCode::NOT_FOUND, "404 page not found\n"),
+    }
+}
+
+fn route(method: &Method, path: &str) -> Route {
+    let Some(parts) = path.trim_matches('/').split('/').map(decode_segment).collect::<Option<Vec<_>>>()
+    else {
+        return Route::Nothing;
+    };
+    let (is_get, is_post) = (*method == Method::GET, *method == Method::POST);
+    let place = |parts: &[String]| {
+        let (container, uid) = (parts.last().cloned(), parts.get(2).filter(|_| parts.len() == 4).cloned());
+        Place {
+            namespace: parts[0].clone(),
+            pod: parts[1].clone(),
+            uid: uid.unwrap_or_default(),
+            container: container.unwrap_or_default(),
+        }
+    };
+    let texts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let (found, allowed) = match texts[..] {
+        ["healthz"] | ["healthz", "ping" | "log"] => (Route::Health, true),
+        ["pods"] => (Route::Pods, is_get),
+        ["runningpods"] => (Route::RunningPods, is_get),
+        ["stats", "summary"] => (Route::Summary, is_get || is_post),
+        ["metrics"] => (Route::Metrics, true),
+        ["containerLogs", namespace, pod, container] => {
+            let [namespace, pod, container] = [namespace, pod, container].map(str::to_owned);
+            (Route::Logs { namespace, pod, container }, is_get)
+        }
+        ["exec", _, _, _] | ["exec", _, _, _, _] => {
+            (Route::Command { what: What::Exec, place: place(&parts[1..]) }, is_get || is_post)
+        }
+        ["attach", _, _, _] | ["attach", _, _, _, _] => {
+            (Route::Command { what: What::Attach, place: place(&parts[1..]) }, is_get || is_post)
+        }
+        ["run", _, _, _] | ["run", _, _, _, _] => (Route::Run(place(&parts[1..])), is_post),
+        ["portForward", namespace, pod, ref uid @ ..] if uid.len() < 2 => {
+            let uid = uid.first().copied().unwrap_or_default();
+            let [namespace, pod, uid] = [namespace, pod, uid].map(str::to_owned);
+            (Route::Ports { namespace, pod, uid }, is_get || is_post)
+        }
+        _ => return Route::Nothing,
+    };
+    if allowed { found } else { Route::WrongMethod }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_lead_where_upstreams_do() {
+        let check = |method: &str, path: &str, expected: Route| {
+            assert_eq!(route(&Method::from_bytes(method.as_bytes()).unwrap(), path), expected, "{path}");
+        };
+        let place = |uid: &str| Place {
+            namespace: "a".into(),
+            pod: "b".into(),
+            uid: uid.into(),
+            container: "c".into(),
+        };
+        check("GET", "/healthz", Route::Health);
+        check("GET", "/pods", Route::Pods);
+        check("POST", "/pods", Route::WrongMethod);
+        check("GET", "/runningpods/", Route::RunningPods);
+        check("GET", "/exec/a/b/c", Route::Command { what: What::Exec, place: place("") });
+        check("POST", "/exec/a/b/u/c", Route::Command { what: What::Exec, place: place("u") });
+        check("POST", "/attach/a/b/c", Route::Command { what: What::Attach, place: place("") });
+        check("POST", "/run/a/b/c", Route::Run(place("")));
+        check("GET", "/run/a/b/c", Route::WrongMethod);
+        let ports = |uid: &str| Route::Ports { namespace: "a".into(), pod: "b".into(), uid: uid.into() };
+        check("POST", "/portForward/a/b", ports(""));
+        check("GET", "/portForward/a/b/u", ports("u"));
+        check("GET", "/portForward/a/b/u/x", Route::Nothing);
+        check(
+            "GET",
+            "/containerLogs/a/b/c%20d",
+            Route::Logs { namespace: "a".into(), pod: "b".into(), container: "c d".into() },
+        );
+        check("GET", "/exec/a/b", Route::Nothing);
+        check("GET", "/%zz", Route::Nothing);
+        check("GET", "/", Route::Nothing);
+    }
+}

@@ -1,0 +1,30 @@
+//! `/run`: a command to its end, and all that it printed.
+
+use http::StatusCode;
+
+use coracle_api::go_text::Quoted;
+
+use super::Server;
+use super::answer::{self, Answer};
+use super::command::running;
+use super::query::Query;
+use super::route::Place;
+
+pub(super) async fn answer(server: &Server, place: &Place, query: &Query) -> Answer {
+    let Some(entry) = server.roster.find(&place.namespace, &place.pod) else {
+        return answer::text(StatusCode::NOT_FOUND, "pod does not exist");
+    };
+    let Some(id) = running(&entry, place) else {
+        let text = format!("container not found ({})", Quoted(&place.container));
+        return answer::text(StatusCode::INTERNAL_SERVER_ERROR, text);
+    };
+    let command = query.get("cmd").unwrap_or_default().split(' ').map(str::to_owned).collect();
+    match server.runtime.exec_sync(&id, command, None).await {
+        Err(error) => answer::text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+        Ok(done) if done.exit_code != 0 => {
+            let text = format!("command terminated with exit code {}", done.exit_code);
+            answer::text(StatusCode::INTERNAL_SERVER_ERROR, text)
+        }
+        Ok(done) => answer::json([&done.stdout[..], &done.stderr[..]].concat()),
+    }
+}
