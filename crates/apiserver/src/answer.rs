@@ -1,7 +1,5 @@
 //! Answers: what the road came to, as an HTTP response.
 
-use std::convert::Infallible;
-
 use bytes::Bytes;
 use coracle_api::Value;
 use futures_util::stream;
@@ -13,11 +11,14 @@ use hyper::body::Frame;
 use crate::ApiError;
 use crate::render::Form;
 
-pub type Body = UnsyncBoxBody<Bytes, Infallible>;
+/// A body breaks off only where it is handed on from somebody else.
+pub type Body = UnsyncBoxBody<Bytes, BrokenOff>;
+pub type BrokenOff = Box<dyn std::error::Error + Send + Sync>;
 pub type Answer = Response<Body>;
 
 pub fn bytes(status: StatusCode, content_type: &str, content: impl Into<Bytes>) -> Answer {
-    let mut response = Response::new(Full::new(content.into()).boxed_unsync());
+    let mut response =
+        Response::new(Full::new(content.into()).map_err(|never| match never {}).boxed_unsync());
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
@@ -45,7 +46,7 @@ pub fn takes_gzip(headers: &HeaderMap) -> bool {
 
 /// A long body, made piece by piece as the client reads it.
 pub fn pieces(content_type: &str, pieces: Box<dyn Iterator<Item = Bytes> + Send>, gzip: bool) -> Answer {
-    let frames = stream::iter(pieces.map(|piece| Ok::<_, Infallible>(Frame::data(piece))));
+    let frames = stream::iter(pieces.map(|piece| Ok::<_, BrokenOff>(Frame::data(piece))));
     let mut response =
         bytes(StatusCode::OK, content_type, Bytes::new()).map(|_| StreamBody::new(frames).boxed_unsync());
     if gzip {

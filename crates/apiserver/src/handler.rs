@@ -1,6 +1,5 @@
 //! The road of one request: path, user, resource, verb, answer.
 
-use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +21,7 @@ use crate::ApiError;
 use crate::answer::{self, Answer};
 use crate::authn::Caller;
 use crate::cache::Entry;
+use crate::connect::{Ask, Connect, What};
 use crate::deprecation;
 use crate::health::Health;
 use crate::lifecycle::{Lifecycle, Stage};
@@ -57,13 +57,15 @@ pub struct Server {
     pub health: Health,
     pub lifecycle: Arc<Lifecycle>,
     pub metrics: Arc<Metrics>,
+    /// What leads to nodes and pods.
+    pub connect: Connect,
     /// How long a watch lasts at least that does not say; at most twice as long.
     pub min_watch: Duration,
 }
 
 /// A body of bytes, wherever it comes from.
-pub trait RequestBody: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send {}
-impl<B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send> RequestBody for B {}
+pub trait RequestBody: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static {}
+impl<B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static> RequestBody for B {}
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -85,6 +87,10 @@ impl Server {
             None => self.plain(head, &info.path, query, plain).await,
             Some(target) if !has_group(&target.group) => {
                 return answer::text(StatusCode::NOT_FOUND, "404 page not found\n");
+            }
+            Some(target) if let Some(what) = What::of(target) => {
+                let ask = Ask { head, info, target, caller, query };
+                check_name(&target.name).and(self.connect.answer(what, &ask, body).await)
             }
             Some(target) => {
                 let result =
@@ -292,7 +298,10 @@ impl Server {
                     _ = stages.wait_for(|stage| *stage >= Stage::Draining) => return None,
                 };
                 sent.add(writer.take_written());
-                Some((Ok::<_, Infallible>(Frame::data(Bytes::from(chunk))), (events, writer, stages, sent)))
+                Some((
+                    Ok::<_, answer::BrokenOff>(Frame::data(Bytes::from(chunk))),
+                    (events, writer, stages, sent),
+                ))
             },
         ));
         let mut response = Response::new(body.boxed_unsync());

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use coracle_client::transport::Body;
+use coracle_client::transport::{Body, BodyError};
 use coracle_client::{Client, Transport, TransportError, World};
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
@@ -71,6 +71,6 @@ impl Transport for Entrance {
             return Err(TransportError::Connect { server, source: io::ErrorKind::ConnectionRefused.into() });
         };
         let answer = chain.answer(request.map(Full::new), &self.peer).await;
-        Ok(answer.map(|body| body.map_err(|never| match never {}).boxed_unsync()))
+        Ok(answer.map(|body| body.map_err(BodyError).boxed_unsync()))
     }
 }

@@ -6,7 +6,7 @@
 //! into the version that is kept ([`hub`]), passes [`admission`], is shaped and judged by its kind's strategy, encoded
 //! once and swapped into the store; the feed of the [`cache`] brings it back, and only then is it answered. Reads and
 //! watches stop at the cache. [`render`] gives objects the form that was asked for, [`answer`] makes the response,
-//! [`status`] the refusals. [`discovery`] tells what there is, [`openapi`] what it looks like, [`bootstrap`] makes what a
+//! [`status`] the refusals. [`connect`] leads to nodes and pods: logs, commands, ports, proxies. [`discovery`] tells what there is, [`openapi`] what it looks like, [`bootstrap`] makes what a
 //! new cluster has.
 //!
 //! Not here yet: the strategies of many kinds.
@@ -19,6 +19,7 @@ pub mod authz;
 pub mod bootstrap;
 pub mod cache;
 pub mod chain;
+pub mod connect;
 mod deprecation;
 pub mod discovery;
 pub mod flow;

@@ -24,6 +24,7 @@ use crate::authn::{
 use crate::bootstrap::{self, Advertised};
 use crate::cache::{Caches, FeedError};
 use crate::chain::Chain;
+use crate::connect::{Connect, Identity, KubeletConfig};
 use crate::flow::{self, Flow};
 use crate::handler::Server;
 use crate::health::Health;
@@ -75,6 +76,8 @@ pub struct Config {
     pub shutdown_delay: Duration,
     /// Where pods find the server.
     pub advertised: Advertised,
+    /// How the kubelets of nodes are reached.
+    pub kubelets: KubeletConfig,
 }
 
 impl Config {
@@ -104,6 +107,7 @@ impl Config {
                 service_cidrs: vec![IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(10, 96, 0, 0), 12))],
                 node_port: 0,
             },
+            kubelets: KubeletConfig::default(),
         }
     }
 }
@@ -121,6 +125,8 @@ pub struct Doors {
 pub enum RunError {
     #[error("an authority of clients or proxies cannot be used")]
     Authorities(#[from] FileError),
+    #[error("kubelets cannot be spoken to")]
+    Kubelets(#[source] FileError),
     #[error("tokens cannot be judged: {0}")]
     Tokens(#[from] TokenError),
     #[error(transparent)]
@@ -211,8 +217,10 @@ fn assemble(
 ) -> Result<House, RunError> {
     let (hooks, lifecycle, flow) = (Hooks::new(), Arc::new(Lifecycle::default()), Arc::new(Flow::default()));
     let health = Health { store: registry.store.clone(), lifecycle: lifecycle.clone(), hooks: hooks.all() };
+    let identity = Identity::read(&config.kubelets).map_err(RunError::Kubelets)?;
     let server = Arc::new(Server {
         registry: registry.clone(),
+        connect: Connect::new(config.kubelets.clone(), identity, registry.clone()),
         openapi: OpenApi::default(),
         address: address.map(|address| address.to_string()).unwrap_or_default(),
         health,

@@ -95,6 +95,11 @@ impl ApiError {
         ApiError { retry_after: Some(1), ..error }
     }
 
+    /// Somebody whom the request is to be handed on to does not answer.
+    pub fn service_unavailable(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", message)
+    }
+
     pub fn unauthorized() -> ApiError {
         ApiError::new(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")
     }

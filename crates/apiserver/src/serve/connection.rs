@@ -142,12 +142,12 @@ struct Leaving {
 
 impl Body for Leaving {
     type Data = bytes::Bytes;
-    type Error = Infallible;
+    type Error = answer::BrokenOff;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self::Data>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Self::Data>, answer::BrokenOff>>> {
         let polled = Pin::new(&mut self.body).poll_frame(context);
         if let (Poll::Ready(Some(Ok(frame))), Some(measured)) = (&polled, &self.measured) {
             measured.sent(frame.data_ref().map_or(0, bytes::Bytes::len));

@@ -18,7 +18,7 @@ use http::{Request, Response};
 pub use body::{Body, BodyError};
 pub(crate) use body::{Lines, lines};
 pub use https::Https;
-pub use tls::{Tls, TlsError};
+pub use tls::{Tls, TlsError, settings as tls_settings};
 
 /// Carries a request to a server and brings back the answer, whose body may go on for hours.
 #[async_trait]

@@ -46,7 +46,7 @@ pub enum TlsError {
 }
 
 /// The settings of connections that are made from now on.
-pub(super) fn settings(tls: &Tls) -> Result<ClientConfig, TlsError> {
+pub fn settings(tls: &Tls) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let algorithms = provider.signature_verification_algorithms;
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use bytes::Bytes;
 use coracle_api::go_text::Quoted;
 use coracle_cri::v1::{
     ContainerFilter, ContainerState, ContainerStateValue, PodSandboxFilter, PodSandboxState,
@@ -130,7 +129,7 @@ fn stream_of(log: Log) -> Answer {
     let chunks = stream::unfold(Some(log), async |log| {
         let mut log = log?;
         match log.next().await {
-            Ok(Some(chunk)) => Some((Ok(Frame::data(Bytes::from(chunk))), Some(log))),
+            Ok(Some(chunk)) => Some((Ok(Frame::data(chunk)), Some(log))),
             Ok(None) => None,
             // The answer breaks off: whoever reads it must not take it for whole.
             Err(error) => Some((Err(error), None)),

@@ -111,8 +111,7 @@ fn cri(raw: &[u8]) -> Option<Line<'_>> {
 
 /// A moment with all nine digits of its fraction.
 fn nine_digits(time: &str) -> String {
-    let body =
-        time.find(|byte: char| matches!(byte, 'Z' | '+')).or_else(|| time.rfind('-').filter(|at| *at > 10));
+    let body = time.find(['Z', '+']).or_else(|| time.rfind('-').filter(|at| *at > 10));
     let (body, zone) = time.split_at(body.unwrap_or(time.len()));
     let (seconds, fraction) = body.split_once('.').unwrap_or((body, ""));
     format!("{seconds}.{fraction:0<9}{zone}")

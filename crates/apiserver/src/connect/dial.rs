@@ -1,0 +1,85 @@
+//! Connections to nodes and pods: TCP, TLS where it is wanted, HTTP/1.1. Errors are told as Go tells them: people
+//! know those texts.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coracle_client::Tasks;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::place::Place;
+use crate::answer::BrokenOff;
+use crate::handler::RequestBody;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum DialError {
+    #[error("dial tcp {place}: {why}")]
+    Connect { place: String, why: String },
+    #[error("{0}")]
+    Tls(String),
+    #[error("{0}")]
+    Http(hyper::Error),
+}
+
+/// Sends one request over a connection of its own. The connection lasts as long as the answer.
+pub(super) async fn send<B: RequestBody>(
+    place: &Place,
+    tls: &Arc<ClientConfig>,
+    within: Duration,
+    request: Request<B>,
+    tasks: &Tasks,
+) -> Result<Response<Incoming>, DialError> {
+    let connect = |why: String| DialError::Connect { place: place.authority(), why };
+    let stream = tokio::time::timeout(within, TcpStream::connect((place.host.as_str(), place.port))).await;
+    let stream = stream.map_err(|_| connect("i/o timeout".to_owned()))?;
+    let stream = stream.map_err(|error| connect(in_go(&error)))?;
+    stream.set_nodelay(true).map_err(|error| connect(in_go(&error)))?;
+    if !place.tls {
+        return converse(stream, request, tasks).await;
+    }
+    let name = ServerName::try_from(place.host.clone()).map_err(|error| DialError::Tls(error.to_string()))?;
+    let handshake = TlsConnector::from(Arc::clone(tls)).connect(name, stream);
+    match tokio::time::timeout(within, handshake).await {
+        Ok(Ok(stream)) => converse(stream, request, tasks).await,
+        Ok(Err(error)) => Err(DialError::Tls(format!("tls: failed to verify certificate: {error}"))),
+        Err(_) => Err(DialError::Tls("net/http: TLS handshake timeout".to_owned())),
+    }
+}
+
+async fn converse<B: RequestBody>(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    request: Request<B>,
+    tasks: &Tasks,
+) -> Result<Response<Incoming>, DialError> {
+    let body = request.map(|body| http_body_util::BodyExt::map_err(body, Into::<BrokenOff>::into));
+    let body = body.map(http_body_util::BodyExt::boxed_unsync);
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(DialError::Http)?;
+    tasks.spawn(async move {
+        if let Err(error) = connection.with_upgrades().await {
+            tracing::debug!(%error, "a connection to a node or pod ended");
+        }
+    });
+    sender.send_request(body).await.map_err(DialError::Http)
+}
+
+/// An error of the network, in Go's words.
+fn in_go(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
+        io::ErrorKind::HostUnreachable => "connect: no route to host".to_owned(),
+        io::ErrorKind::NetworkUnreachable => "connect: network is unreachable".to_owned(),
+        io::ErrorKind::TimedOut => "connect: connection timed out".to_owned(),
+        io::ErrorKind::ConnectionReset => "connect: connection reset by peer".to_owned(),
+        _ => error.to_string(),
+    }
+}

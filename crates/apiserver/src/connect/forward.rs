@@ -1,0 +1,166 @@
+//! A request handed on to somebody else, and the answer handed back: as HTTP, or, where both sides leave that, as
+//! whatever bytes come.
+
+use bytes::Bytes;
+use http::header::{self, HeaderName};
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Empty};
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+
+use super::dial::{self, DialError};
+use super::place::Place;
+use super::rewrite;
+use super::{Connect, Wanted};
+use crate::ApiError;
+use crate::answer::{self, Answer};
+use crate::handler::RequestBody;
+
+const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// What goes where.
+pub(super) struct Errand<'a> {
+    pub(super) head: &'a Parts,
+    pub(super) place: Place,
+    /// Path and query at the place.
+    pub(super) path: String,
+    /// The path of ours that stands for the root of the place.
+    pub(super) prefix: &'a str,
+}
+
+/// Whether a request asks to leave HTTP.
+pub(super) fn wants_upgrade(head: &Parts) -> bool {
+    let values = head.headers.get_all(header::CONNECTION);
+    let mut values = values.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    values.any(|value| value.trim().eq_ignore_ascii_case("upgrade"))
+}
+
+impl Connect {
+    /// Hands on a request that leaves HTTP, and carries what follows.
+    pub(super) async fn upgrade(&self, errand: Errand<'_>) -> Result<Answer, ApiError> {
+        let Some(client) = errand.head.extensions.get::<OnUpgrade>().cloned() else {
+            return Err(ApiError::unexplained("request connection cannot be hijacked"));
+        };
+        let request = request(&errand, Empty::<Bytes>::new())?;
+        let tls = self.settings(&errand.place, Wanted::Verified);
+        let sent = dial::send(&errand.place, &tls, self.config.timeout, request, &self.tasks).await;
+        let answer =
+            sent.map_err(|error| ApiError::unexplained(format!("error dialing backend: {error}")))?;
+        match answer.status() {
+            StatusCode::SWITCHING_PROTOCOLS => {}
+            status if status.as_u16() < 400 => {
+                let text = format!("invalid upgrade response: status code {}", status.as_u16());
+                return Err(ApiError::unexplained(text));
+            }
+            _ => return Ok(handed_back(answer)),
+        }
+        let mut head = Response::new(());
+        *head.status_mut() = answer.status();
+        head.headers_mut().clone_from(answer.headers());
+        let backend = hyper::upgrade::on(answer);
+        self.tasks.spawn(async move {
+            match tokio::try_join!(client, backend) {
+                Ok((client, backend)) => carry(TokioIo::new(client), TokioIo::new(backend)).await,
+                Err(error) => tracing::debug!(%error, "a connection was not upgraded after all"),
+            }
+        });
+        Ok(head.map(|()| Empty::new().map_err(|never| match never {}).boxed_unsync()))
+    }
+
+    /// Hands on a request, as a proxy does.
+    pub(super) async fn proxy<B: RequestBody>(
+        &self,
+        errand: Errand<'_>,
+        body: B,
+    ) -> Result<Answer, ApiError> {
+        let mut request = request(&errand, body)?;
+        rewrite::remove_hop_by_hop(request.headers_mut());
+        let tls = self.settings(&errand.place, Wanted::Verified);
+        let sent = dial::send(&errand.place, &tls, self.config.timeout, request, &self.tasks).await;
+        let mut answer = sent.map_err(|error| {
+            ApiError::service_unavailable(format!("error trying to reach service: {error}"))
+        })?;
+        let headers = answer.headers_mut();
+        rewrite::remove_hop_by_hop(headers);
+        rewrite::remove_cors(headers);
+        if let Some(given) = headers.get(header::LOCATION) {
+            let host = errand.place.authority();
+            if let Some(location) = rewrite::location(given, &host, errand.prefix, &errand.path) {
+                headers.insert(header::LOCATION, location);
+            }
+        }
+        Ok(handed_back(answer))
+    }
+
+    /// Asks a kubelet for something that goes on for as long as it pleases.
+    pub(super) async fn fetch(
+        &self,
+        place: &Place,
+        path: &str,
+        wanted: Wanted,
+    ) -> Result<Response<Incoming>, DialError> {
+        let mut request = Request::new(Empty::<Bytes>::new());
+        *request.uri_mut() =
+            Uri::from(path.parse::<PathAndQuery>().unwrap_or(PathAndQuery::from_static("/")));
+        if let Ok(host) = HeaderValue::from_str(&place.authority()) {
+            request.headers_mut().insert(header::HOST, host);
+        }
+        dial::send(place, &self.settings(place, wanted), self.config.timeout, request, &self.tasks).await
+    }
+}
+
+/// The request as the other side gets it.
+fn request<B>(errand: &Errand<'_>, body: B) -> Result<Request<B>, ApiError> {
+    let path = errand.path.parse::<PathAndQuery>();
+    let path = path.map_err(|error| ApiError::bad_request(format!("invalid path: {error}")))?;
+    let mut request = Request::new(body);
+    *request.method_mut() = errand.head.method.clone();
+    *request.uri_mut() = Uri::from(path);
+    let headers = request.headers_mut();
+    headers.clone_from(&errand.head.headers);
+    // HTTP/2 says it elsewhere; HTTP/1.1 must say it.
+    let host = errand.head.uri.authority().map(|authority| authority.as_str().to_owned());
+    let host = host.unwrap_or_else(|| errand.place.authority());
+    if !headers.contains_key(header::HOST)
+        && let Ok(host) = HeaderValue::from_str(&host)
+    {
+        headers.insert(header::HOST, host);
+    }
+    if let Ok(uri) = HeaderValue::from_str(errand.head.uri.path()) {
+        headers.insert(FORWARDED_URI, uri);
+    }
+    if let Some(host) = headers.get(header::HOST).cloned() {
+        headers.insert(FORWARDED_HOST, host);
+    }
+    headers.insert(FORWARDED_PROTO, HeaderValue::from_static("https"));
+    Ok(request)
+}
+
+/// An answer of somebody else's.
+pub(super) fn handed_back(answer: Response<Incoming>) -> Answer {
+    let (mut head, body) = answer.into_parts();
+    head.version = http::Version::default();
+    head.extensions = http::Extensions::new();
+    Response::from_parts(head, body.map_err(answer::BrokenOff::from).boxed_unsync())
+}
+
+/// Carries bytes until one side has ended; then neither has anybody to talk to.
+async fn carry<A, B>(mut client: A, mut backend: B)
+where
+    A: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+    B: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+{
+    // An error says that one of the two is gone, which is how such connections end.
+    drop(tokio::io::copy_bidirectional(&mut client, &mut backend).await);
+}
+
+/// Whether a path without anything behind it is to be asked for again with a slash: links in what it answers would lead
+/// elsewhere.
+pub(super) fn needs_slash(head: &Parts, rest: &str) -> bool {
+    rest.is_empty() && !head.uri.path().ends_with('/') && matches!(head.method, Method::GET | Method::HEAD)
+}

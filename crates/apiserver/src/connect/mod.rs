@@ -1,0 +1,352 @@
+//! Subresources that lead to somebody else: the logs, commands and ports of pods at their node's kubelet, and proxies to
+//! pods, services and nodes.
+//!
+//! [`options`] are read from the query, [`place`] says where it goes, [`nodes`] who we are there; [`dial`] connects and
+//! [`forward`] hands on, also where the client leaves HTTP: then bytes are carried both ways and nobody looks at them.
+
+mod dial;
+mod forward;
+mod nodes;
+mod options;
+mod place;
+mod rewrite;
+
+use std::sync::Arc;
+
+use coracle_api::typed;
+use coracle_client::Tasks;
+use http::request::Parts;
+use http::{HeaderValue, Method, StatusCode, header};
+use http_body_util::{BodyExt as _, Limited};
+use k8s_openapi::api::core::v1::{Endpoints, Node, Pod, Service};
+use rustls::ClientConfig;
+use serde::de::DeserializeOwned;
+
+pub use nodes::{Identity, KubeletConfig};
+
+use self::forward::{Errand, needs_slash, wants_upgrade};
+use self::nodes::Whom;
+use self::options::{CommandOptions, LogOptions};
+use self::place::{Named, Place};
+use crate::ApiError;
+use crate::answer::{self, Answer};
+use crate::authn::Caller;
+use crate::authz::Attributes;
+use crate::handler::RequestBody;
+use crate::registry::{Registry, Scope, Wanted as Version};
+use crate::request::{Query, RequestInfo, Target};
+use crate::status::Details;
+
+/// What is read of a refusal.
+const LONGEST_REFUSAL: usize = 50_000;
+
+/// What leads to nodes.
+pub struct Connect {
+    config: KubeletConfig,
+    identity: Identity,
+    registry: Arc<Registry>,
+    /// Connections that last longer than their requests; they end with the server.
+    tasks: Tasks,
+}
+
+/// Whether a server's certificate must be good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    Verified,
+    Any,
+}
+
+/// What a request is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Log,
+    Exec,
+    Attach,
+    PortForward,
+    Proxy,
+}
+
+impl What {
+    /// `None`: the road of objects is the right one.
+    pub(crate) fn of(target: &Target) -> Option<What> {
+        if target.group != "" || target.version != "v1" || target.name.is_empty() {
+            return None;
+        }
+        match (target.resource.as_str(), target.subresource.as_str()) {
+            ("pods", "log") => Some(What::Log),
+            ("pods", "exec") => Some(What::Exec),
+            ("pods", "attach") => Some(What::Attach),
+            ("pods", "portforward") => Some(What::PortForward),
+            ("pods" | "services" | "nodes", "proxy") => Some(What::Proxy),
+            _ => None,
+        }
+    }
+}
+
+/// One request.
+pub(crate) struct Ask<'a> {
+    pub(crate) head: &'a Parts,
+    pub(crate) info: &'a RequestInfo,
+    pub(crate) target: &'a Target,
+    pub(crate) caller: &'a Caller,
+    pub(crate) query: &'a Query,
+}
+
+impl Connect {
+    pub fn new(config: KubeletConfig, identity: Identity, registry: Arc<Registry>) -> Connect {
+        Connect { config, identity, registry, tasks: Tasks::new() }
+    }
+
+    pub(crate) async fn answer<B: RequestBody>(
+        &self,
+        what: What,
+        ask: &Ask<'_>,
+        body: B,
+    ) -> Result<Answer, ApiError> {
+        self.registry.reach(Version::before("get")).await?;
+        match (what, &ask.head.method) {
+            (What::Log, &Method::GET) => self.log(ask).await,
+            (What::Exec | What::Attach | What::PortForward, &Method::GET | &Method::POST) => {
+                self.stream(what, ask).await
+            }
+            (What::Proxy, _) => self.pass_on(ask, body).await,
+            _ => Err(ApiError::method_not_allowed()),
+        }
+    }
+
+    async fn log(&self, ask: &Ask<'_>) -> Result<Answer, ApiError> {
+        let name = ask.target.name.as_str();
+        let options = LogOptions::parse(ask.query, name)?;
+        let pod: Pod = self.object(ask.caller, "pods", &ask.target.namespace, name)?;
+        let container = place::container(&pod, name, &options.container)?;
+        let node = pod.spec.and_then(|spec| spec.node_name).unwrap_or_default();
+        if node.is_empty() {
+            return Ok(answer::empty(StatusCode::NO_CONTENT));
+        }
+        let place = self.kubelet(ask.caller, &node)?;
+        let path =
+            format!("/containerLogs/{}/{name}/{container}?{}", ask.target.namespace, options.for_kubelet());
+        let wanted = if options.insecure { Wanted::Any } else { Wanted::Verified };
+        let fetched = self.fetch(&place, &path, wanted).await;
+        let fetched = fetched.map_err(|error| {
+            let url = format!("https://{}{path}", place.authority());
+            ApiError::unexplained(format!("Get \"{url}\": {error}"))
+        })?;
+        if !(200..=206).contains(&fetched.status().as_u16()) {
+            return Err(refusal(fetched, name).await);
+        }
+        let mut answer = forward::handed_back(fetched);
+        rewrite::remove_hop_by_hop(answer.headers_mut());
+        *answer.status_mut() = StatusCode::OK;
+        answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+        Ok(answer)
+    }
+
+    async fn stream(&self, what: What, ask: &Ask<'_>) -> Result<Answer, ApiError> {
+        // A WebSocket begins as a GET, but whoever runs commands does more than read.
+        let attributes = Attributes::of(&ask.caller.user, ask.info, ask.query);
+        self.registry.access.authorization.check(&Attributes { verb: "create", ..attributes }).await?;
+        let (name, namespace) = (ask.target.name.as_str(), ask.target.namespace.as_str());
+        let pod: Pod = self.object(ask.caller, "pods", namespace, name)?;
+        let (path, query) = match what {
+            What::PortForward => {
+                (format!("/portForward/{namespace}/{name}"), options::ports_for_kubelet(ask.query)?)
+            }
+            _ => {
+                let options = CommandOptions::parse(ask.query);
+                let container = place::container(&pod, name, &options.container)?;
+                let verb = if what == What::Exec { "exec" } else { "attach" };
+                (format!("/{verb}/{namespace}/{name}/{container}"), options.for_kubelet())
+            }
+        };
+        let node = pod.spec.and_then(|spec| spec.node_name).unwrap_or_default();
+        if node.is_empty() {
+            return Err(ApiError::bad_request(format!("pod {name} does not have a host assigned")));
+        }
+        let place = self.kubelet(ask.caller, &node)?;
+        if !wants_upgrade(ask.head) {
+            return Err(ApiError::bad_request("Upgrade request required"));
+        }
+        self.upgrade(Errand { head: ask.head, place, path: format!("{path}?{query}"), prefix: "" }).await
+    }
+
+    async fn pass_on<B: RequestBody>(&self, ask: &Ask<'_>, body: B) -> Result<Answer, ApiError> {
+        let place = match ask.target.resource.as_str() {
+            "pods" => {
+                let named = Named::parse(&ask.target.name, "pod")?;
+                place::pod(&self.object(ask.caller, "pods", &ask.target.namespace, named.name)?, &named)?
+            }
+            "services" => self.service(ask)?,
+            _ => self.node(ask)?,
+        };
+        let (prefix, rest) = split(ask.head.uri.path());
+        if needs_slash(ask.head, rest) && !wants_upgrade(ask.head) {
+            let query = ask.head.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+            let mut answer = answer::empty(StatusCode::MOVED_PERMANENTLY);
+            if let Ok(location) = HeaderValue::from_str(&format!("{}/{query}", ask.head.uri.path())) {
+                answer.headers_mut().insert(header::LOCATION, location);
+            }
+            return Ok(answer);
+        }
+        let query = ask.head.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let path = format!("/{}{query}", rest.trim_start_matches('/'));
+        let errand = Errand { head: ask.head, place, path, prefix };
+        match wants_upgrade(ask.head) {
+            true => self.upgrade(errand).await,
+            false => self.proxy(errand, body).await,
+        }
+    }
+
+    /// A node itself: its kubelet, or another port of it.
+    fn node(&self, ask: &Ask<'_>) -> Result<Place, ApiError> {
+        let named = Named::parse(&ask.target.name, "node")?;
+        let kubelet = self.kubelet(ask.caller, named.name)?;
+        place::check_proxyable(&kubelet.host)?;
+        match named.port_number() {
+            None => Ok(kubelet),
+            Some(port) if port == kubelet.port => Ok(kubelet),
+            Some(port) => Ok(Place { is_kubelet: false, tls: named.tls, host: kubelet.host, port }),
+        }
+    }
+
+    /// One of the pods behind a service.
+    fn service(&self, ask: &Ask<'_>) -> Result<Place, ApiError> {
+        let named = Named::parse(&ask.target.name, "service")?;
+        let namespace = ask.target.namespace.as_str();
+        let mut port = named.port.to_owned();
+        if let Some(number) = named.port_number() {
+            let service: Service = self.object(ask.caller, "services", namespace, named.name)?;
+            let ports = service.spec.and_then(|spec| spec.ports).unwrap_or_default();
+            let Some(found) = ports.into_iter().find(|port| port.port == i32::from(number)) else {
+                let text = format!("no service port {number} found for service {:?}", named.name);
+                return Err(ApiError::service_unavailable(text));
+            };
+            port = found.name.unwrap_or_default();
+        }
+        let endpoints: Endpoints = self.object(ask.caller, "endpoints", namespace, named.name)?;
+        let found = self.endpoint(ask.caller, namespace, &endpoints, &port);
+        let (host, port) = found.ok_or_else(|| {
+            ApiError::service_unavailable(format!(
+                "no endpoints available for service {:?}",
+                ask.target.name.as_str()
+            ))
+        })?;
+        Ok(Place { is_kubelet: false, tls: named.tls, host, port })
+    }
+
+    /// An address and port that belong to a pod, chosen by lot.
+    fn endpoint(
+        &self,
+        caller: &Caller,
+        namespace: &str,
+        endpoints: &Endpoints,
+        port: &str,
+    ) -> Option<(String, u16)> {
+        let mut found = Vec::new();
+        for subset in endpoints.subsets.iter().flatten() {
+            let mut ports = subset.ports.iter().flatten();
+            let named = ports.find(|given| given.name.as_deref().unwrap_or_default() == port);
+            let Some(port) = named.and_then(|port| u16::try_from(port.port).ok()) else { continue };
+            let addresses = subset.addresses.iter().flatten();
+            found.extend(addresses.map(|address| (address, port)));
+        }
+        let is_of_pod = |ip: &str, pod: &str| {
+            let pod: Option<Pod> = self.object(caller, "pods", namespace, pod).ok();
+            let ips = pod.and_then(|pod| pod.status?.pod_ips).unwrap_or_default();
+            ips.iter().any(|given| given.ip == ip)
+        };
+        let start = usize::try_from((self.registry.random)() >> 33).unwrap_or_default();
+        (0..found.len()).map(|at| found[(start + at) % found.len()]).find_map(|(address, port)| {
+            let pod = address.target_ref.as_ref().filter(|target| target.kind.as_deref() == Some("Pod"))?;
+            is_of_pod(&address.ip, pod.name.as_deref()?).then(|| (address.ip.clone(), port))
+        })
+    }
+
+    fn kubelet(&self, caller: &Caller, node: &str) -> Result<Place, ApiError> {
+        let node: Node = self.object(caller, "nodes", "", node)?;
+        place::kubelet(&node, &self.config.preferred_address_types, self.config.port)
+    }
+
+    /// An object of the core group, as it is now.
+    fn object<T: DeserializeOwned>(
+        &self,
+        caller: &Caller,
+        plural: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<T, ApiError> {
+        let resource = crate::registry::served()
+            .find(|resource| resource.group == "" && resource.version == "v1" && resource.plural == plural)
+            .ok_or_else(ApiError::no_such_resource)?;
+        let scope = Scope::new(resource, namespace, caller);
+        let entry = self.registry.get(&scope, name)?;
+        typed::view(&entry.value(scope.hub.of)).map_err(|error| ApiError::internal(error.to_string()))
+    }
+
+    fn settings(&self, place: &Place, wanted: Wanted) -> Arc<ClientConfig> {
+        // Whoever serves in a pod has any certificate, and need not know ours.
+        let whom = match (place.is_kubelet, wanted) {
+            (false, _) => Whom::Stranger,
+            (true, Wanted::Any) => Whom::AnyKubelet,
+            (true, Wanted::Verified) => Whom::Kubelet,
+        };
+        self.identity.settings((self.registry.now)(), whom)
+    }
+}
+
+/// The path of a proxy, and what stands behind it.
+fn split(path: &str) -> (&str, &str) {
+    // `/api/v1/namespaces/NS/pods/NAME/proxy`, or `/api/v1/nodes/NAME/proxy`.
+    let parts = if path.starts_with("/api/v1/namespaces/") { 8 } else { 6 };
+    let end = path.match_indices('/').nth(parts - 1).map_or(path.len(), |(at, _)| at);
+    path.split_at(end)
+}
+
+/// What a kubelet's refusal is to the client.
+async fn refusal(answer: http::Response<hyper::body::Incoming>, name: &str) -> ApiError {
+    let status = answer.status();
+    let text = match Limited::new(answer.into_body(), LONGEST_REFUSAL).collect().await {
+        Ok(body) => String::from_utf8_lossy(&body.to_bytes()).into_owned(),
+        Err(error) => return ApiError::internal(error.to_string()),
+    };
+    let (reason, message) = match status {
+        StatusCode::INTERNAL_SERVER_ERROR => return ApiError::internal(text),
+        StatusCode::BAD_REQUEST => return ApiError::bad_request(text),
+        StatusCode::NOT_FOUND => ("NotFound", "the server could not find the requested resource".to_owned()),
+        StatusCode::UNAUTHORIZED => {
+            ("Unauthorized", "the server has asked for the client to provide credentials".to_owned())
+        }
+        StatusCode::FORBIDDEN => ("Forbidden", text),
+        StatusCode::UNPROCESSABLE_ENTITY => {
+            ("Invalid", "the server rejected our request due to an error in our request".to_owned())
+        }
+        status => {
+            let text = format!(
+                "the server responded with the status code {} but did not return more information",
+                status.as_u16()
+            );
+            ("", text)
+        }
+    };
+    let mut error = ApiError::new(status, reason, format!("{message} ( pods/log {name})"));
+    error.details =
+        Some(Box::new(Details { name: name.to_owned(), kind: "pods/log".to_owned(), ..Details::default() }));
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxys_path_has_two_parts() {
+        let check = |path, expected| assert_eq!(split(path), expected, "{path}");
+        check("/api/v1/namespaces/a/pods/b/proxy", ("/api/v1/namespaces/a/pods/b/proxy", ""));
+        check("/api/v1/namespaces/a/pods/b/proxy/", ("/api/v1/namespaces/a/pods/b/proxy", "/"));
+        check(
+            "/api/v1/namespaces/a/pods/b/proxy/x/y%2Fz/",
+            ("/api/v1/namespaces/a/pods/b/proxy", "/x/y%2Fz/"),
+        );
+        check("/api/v1/nodes/n/proxy/logs/", ("/api/v1/nodes/n/proxy", "/logs/"));
+    }
+}

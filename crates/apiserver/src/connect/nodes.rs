@@ -1,0 +1,117 @@
+//! Who this server is to kubelets, and whom it takes for one.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coracle_api::time::Timestamp;
+use coracle_client::transport::{Tls, tls_settings};
+use rustls::ClientConfig;
+
+use crate::serve::files::{FileError, FromFiles};
+
+/// How kubelets are reached.
+#[derive(Clone, Debug)]
+pub struct KubeletConfig {
+    /// Who signs the certificates of kubelets; absent: any is believed.
+    pub certificate_authority: Option<PathBuf>,
+    /// What this server shows them, with its key.
+    pub client_certificate: Option<(PathBuf, PathBuf)>,
+    /// How long a connection may take to come about.
+    pub timeout: Duration,
+    /// Types of addresses, the first that a node has counts.
+    pub preferred_address_types: Vec<String>,
+    /// Where a node does not say.
+    pub port: u16,
+}
+
+impl Default for KubeletConfig {
+    fn default() -> KubeletConfig {
+        let types = ["Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"];
+        KubeletConfig {
+            certificate_authority: None,
+            client_certificate: None,
+            timeout: Duration::from_secs(5),
+            preferred_address_types: types.map(str::to_owned).to_vec(),
+            port: 10250,
+        }
+    }
+}
+
+/// The settings of connections to kubelets, as the files say at that moment.
+pub struct Identity {
+    settings: Settings,
+}
+
+enum Settings {
+    Fixed(Arc<Each>),
+    Files(FromFiles<Each>),
+}
+
+/// Whom a connection is to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whom {
+    Kubelet,
+    /// One whose certificate the client does not want verified.
+    AnyKubelet,
+    /// Whoever serves in a pod: any certificate is believed, and ours is not shown.
+    Stranger,
+}
+
+/// The settings for each.
+struct Each {
+    kubelet: Arc<ClientConfig>,
+    any_kubelet: Arc<ClientConfig>,
+    stranger: Arc<ClientConfig>,
+}
+
+impl Identity {
+    pub fn read(config: &KubeletConfig) -> Result<Identity, FileError> {
+        let has_authority = config.certificate_authority.is_some();
+        let mut files: Vec<PathBuf> = config.certificate_authority.iter().cloned().collect();
+        if let Some((certificate, key)) = &config.client_certificate {
+            files.extend([certificate.clone(), key.clone()]);
+        }
+        if files.is_empty() {
+            let each =
+                settings(None, None).map_err(|reason| FileError::Content { file: PathBuf::new(), reason });
+            return Ok(Identity { settings: Settings::Fixed(Arc::new(each?)) });
+        }
+        let read = FromFiles::open(files, move |contents| {
+            let (authority, identity) = contents.split_at(usize::from(has_authority));
+            let identity = match identity {
+                [certificate, key] => Some((certificate.clone(), key.clone())),
+                _ => None,
+            };
+            settings(authority.first().cloned(), identity)
+        });
+        Ok(Identity { settings: Settings::Files(read?) })
+    }
+
+    pub(super) fn settings(&self, now: Timestamp, whom: Whom) -> Arc<ClientConfig> {
+        let each = match &self.settings {
+            Settings::Fixed(each) => Arc::clone(each),
+            Settings::Files(files) => files.current(now),
+        };
+        Arc::clone(match whom {
+            Whom::Kubelet => &each.kubelet,
+            Whom::AnyKubelet => &each.any_kubelet,
+            Whom::Stranger => &each.stranger,
+        })
+    }
+}
+
+fn settings(authorities: Option<Vec<u8>>, identity: Option<(Vec<u8>, Vec<u8>)>) -> Result<Each, String> {
+    let make = |tls: &Tls| -> Result<Arc<ClientConfig>, String> {
+        let mut settings = tls_settings(tls).map_err(|error| error.to_string())?;
+        // Only this version of HTTP can be left for another protocol.
+        settings.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Arc::new(settings))
+    };
+    let insecure = authorities.is_none();
+    Ok(Each {
+        kubelet: make(&Tls { authorities, identity: identity.clone(), insecure })?,
+        any_kubelet: make(&Tls { authorities: None, identity, insecure: true })?,
+        stranger: make(&Tls { authorities: None, identity: None, insecure: true })?,
+    })
+}
