@@ -89,6 +89,16 @@ impl Certificates {
         self.signed("admin", &params, authority)
     }
 
+    /// The API server's towards kubelets, of the group that may do anything.
+    pub(crate) fn kubelet_client(&self, authority: &Pair) -> Result<Pair, CertificateError> {
+        if let Some(pair) = self.load("apiserver-kubelet-client")? {
+            return Ok(pair);
+        }
+        let mut params = named("kube-apiserver-kubelet-client", Some("system:masters"));
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.signed("apiserver-kubelet-client", &params, authority)
+    }
+
     /// The key that signs the tokens of service accounts, made on the first start.
     pub(crate) fn service_account_key(&self) -> Result<PathBuf, CertificateError> {
         let file = self.folder.join("service-account.key");

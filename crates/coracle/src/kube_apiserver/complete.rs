@@ -69,6 +69,7 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
         mistakes.push("--min-request-timeout can not be negative value".to_string());
         0
     });
+    let kubelets = super::kubelets::complete(options, &mut mistakes);
     if !mistakes.is_empty() {
         return Err(Mistakes(mistakes));
     }
@@ -98,6 +99,7 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
             min_request_timeout: std::time::Duration::from_secs(min_request_timeout),
             shutdown_delay: options.shutdown_delay,
             advertised: Advertised { address: advertise, port, service_cidrs, node_port },
+            kubelets,
         },
         own_certificate,
         storage,

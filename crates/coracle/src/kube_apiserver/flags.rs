@@ -18,7 +18,7 @@ pub(super) const TABLE: Table<Options> = Table {
         "misc",
         "logs",
     ],
-    flags: &[GENERIC, STORAGE, SERVING, super::access::FLAGS, ADMISSION, MISC, LOGS],
+    flags: &[GENERIC, STORAGE, SERVING, super::access::FLAGS, ADMISSION, MISC, super::kubelets::FLAGS, LOGS],
     not_yet: NOT_YET,
 };
 

@@ -3,6 +3,7 @@
 mod access;
 mod complete;
 mod flags;
+mod kubelets;
 mod not_yet;
 mod options;
 

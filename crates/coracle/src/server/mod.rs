@@ -21,6 +21,7 @@ use clap::{Args, Command, ValueEnum};
 use coracle_apiserver::access::{Mode, ServiceAccountConfig, TokenConfig};
 use coracle_apiserver::admission::Wishes;
 use coracle_apiserver::bootstrap::Advertised;
+use coracle_apiserver::connect::KubeletConfig;
 use coracle_apiserver::storage::Media;
 use coracle_apiserver::{Config, Doors, InProcess, RunError, serve};
 use coracle_client::{Journal, Tasks};
@@ -321,8 +322,21 @@ impl Server {
             min_request_timeout: Duration::from_secs(1800),
             shutdown_delay: Duration::ZERO,
             advertised: advertised(reachable, services),
+            kubelets: kubelets(pki)?,
         })
     }
+}
+
+/// How the API server reaches kubelets: by address, and both sides show certificates of the cluster's.
+fn kubelets(pki: &Certificates) -> Result<KubeletConfig, CertificateError> {
+    pki.kubelet_client(&pki.authority()?)?;
+    let client = pki.files("apiserver-kubelet-client");
+    Ok(KubeletConfig {
+        certificate_authority: Some(pki.files("ca").certificate),
+        client_certificate: Some((client.certificate, client.key)),
+        preferred_address_types: ["InternalIP", "ExternalIP", "Hostname"].map(str::to_owned).to_vec(),
+        ..KubeletConfig::default()
+    })
 }
 
 /// Where pods and other machines find what listens on `bind`. A host that leads nowhere still has the bridge of its
