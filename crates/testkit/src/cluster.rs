@@ -1,8 +1,10 @@
 //! A cluster in the process of a test.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use coracle_apiserver::authn::User;
+use coracle_apiserver::connect::KubeletConfig;
 use coracle_apiserver::serve::CertificateFiles;
 use coracle_apiserver::{Config, Doors, InProcess};
 use coracle_client::{Client, Tasks, World};
@@ -48,7 +50,7 @@ pub struct Cluster {
     https: Option<coracle_client::Config>,
     stop: watch::Sender<bool>,
     tasks: Tasks,
-    _folder: Option<TempDir>,
+    folder: Option<TempDir>,
 }
 
 impl Cluster {
@@ -83,6 +85,11 @@ impl Cluster {
             config.certificate =
                 CertificateFiles { certificate: file("server.crt"), key: file("server.key") };
             config.client_authorities = Some(file("ca.crt"));
+            config.kubelets = KubeletConfig {
+                certificate_authority: Some(file("ca.crt")),
+                client_certificate: Some((file("kubelet-client.crt"), file("kubelet-client.key"))),
+                ..KubeletConfig::default()
+            };
             listener = Some(bound);
             folder = Some(made);
         }
@@ -97,7 +104,7 @@ impl Cluster {
             drop(coracle_apiserver::run(&config, doors, below, world, stopped, ready).await);
         });
         is_ready.await.unwrap();
-        Cluster { world, store, door, https, stop, tasks, _folder: folder }
+        Cluster { world, store, door, https, stop, tasks, folder }
     }
 
     /// A client that may do everything.
@@ -128,6 +135,11 @@ impl Cluster {
     /// What an administrator connects with over HTTPS.
     pub fn https(&self) -> coracle_client::Config {
         self.https.clone().expect("the cluster was set up with HTTPS")
+    }
+
+    /// A certificate or key of this name (`ca.crt`, `kubelet.key`, …), where the cluster is reached over HTTPS.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.as_ref().expect("the cluster was set up with HTTPS").path().join(name)
     }
 
     /// Ends the server as a signal would, and then everything else.

@@ -22,7 +22,7 @@ mod stats;
 use std::sync::Arc;
 
 use coracle_client::{Tasks, World};
-use coracle_cri::{Images, Runtime};
+use coracle_cri::Runtime;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -36,7 +36,6 @@ use crate::roster::Roster;
 pub struct Server {
     pub node_name: String,
     pub runtime: Arc<dyn Runtime>,
-    pub images: Arc<dyn Images>,
     pub roster: Roster,
     pub access: Access,
     pub world: World,
@@ -46,21 +45,19 @@ pub struct Server {
 
 impl Server {
     pub fn new(host: &Host, roster: Roster, access: Access) -> Server {
-        let (runtime, images) = (Arc::clone(&host.runtime), Arc::clone(&host.images));
-        Server::over(&host.node_name, runtime, images, roster, access, host.world)
+        Server::over(&host.node_name, Arc::clone(&host.runtime), roster, access, host.world)
     }
 
     /// Without the rest of a kubelet.
     pub fn over(
         node_name: &str,
         runtime: Arc<dyn Runtime>,
-        images: Arc<dyn Images>,
         roster: Roster,
         access: Access,
         world: World,
     ) -> Server {
         let node_name = node_name.to_owned();
-        Server { node_name, runtime, images, roster, access, world, tasks: Tasks::new() }
+        Server { node_name, runtime, roster, access, world, tasks: Tasks::new() }
     }
 
     /// Serves until `stop` says so; commands and ports that are open end then.
