@@ -26,12 +26,18 @@ pub(super) struct Watched<K> {
     entries: Mutex<BTreeMap<ObjectKey, Entry<K>>>,
 }
 
-/// One object; its tasks end when it is dropped.
+/// One object.
 struct Entry<K> {
     users: Arc<Users>,
     informer: Informer<Typed<K>>,
     /// None: it will not change any more, and is not watched.
-    tasks: Option<Tasks>,
+    watch: Option<Watch>,
+}
+
+/// What keeps an object up to date, until it is dropped.
+struct Watch {
+    _informers: Informers,
+    _tasks: Tasks,
 }
 
 /// The pods that refer to an object.
@@ -90,16 +96,18 @@ where
         let selection = Selection::all(&Resource::of::<K>())
             .namespace(&key.namespace)
             .fields(&format!("metadata.name={}", key.name));
-        let informer = Informers::new(self.client.clone(), tasks.clone()).of::<Typed<K>>(selection);
+        let informers = Informers::new(self.client.clone(), tasks.clone());
+        let informer = informers.of::<Typed<K>>(selection);
         let users = Arc::new(Users::default());
         tasks.spawn(tell(informer.clone(), users.clone(), self.changed.clone()));
-        Entry { users, informer, tasks: Some(tasks) }
+        Entry { users, informer, watch: Some(Watch { _informers: informers, _tasks: tasks }) }
     }
 
     /// The informer keeps what it holds; only the watch ends.
     fn stop_watching(&self, key: &ObjectKey) {
-        let tasks = self.lock().get_mut(key).and_then(|entry| entry.tasks.take());
-        drop(tasks);
+        if let Some(entry) = self.lock().get_mut(key) {
+            entry.watch = None;
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, Entry<K>>> {
