@@ -8,6 +8,9 @@
 pub mod clusterrole_aggregation;
 pub mod daemonset;
 pub mod deployment;
+pub mod endpoints;
+pub mod endpointslice;
+pub mod endpointslice_mirroring;
 pub mod frame;
 pub mod garbage_collector;
 pub mod history;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::task::JoinSet;
@@ -10,9 +11,7 @@ use tracing::info;
 use crate::frame::Context;
 use crate::views::ReplicaSet;
 use crate::{
-    clusterrole_aggregation, daemonset, deployment, garbage_collector, namespace, nodeipam, nodelifecycle,
-    podgc, replicaset, replicationcontroller, resource_quota, root_ca_publisher, serviceaccount,
-    tainteviction,
+    clusterrole_aggregation, daemonset, deployment, endpoints, endpointslice, endpointslice_mirroring, garbage_collector, namespace, nodeipam, nodelifecycle, podgc, replicaset, replicationcontroller, resource_quota, root_ca_publisher, serviceaccount, tainteviction,
 };
 
 /// A controller that there is.
@@ -43,6 +42,28 @@ const KNOWN: &[Known] = &[
         alias: "deployment",
         begin: |context, with| {
             Box::pin(async move { deployment::run(&context, with.concurrent_deployment_syncs).await })
+        },
+    },
+    Known {
+        name: "endpoints-controller",
+        alias: "endpoint",
+        begin: |context, with| {
+            let (workers, batch) = (with.concurrent_endpoint_syncs, with.endpoint_updates_batch);
+            Box::pin(async move { endpoints::run(&context, workers, batch).await })
+        },
+    },
+    Known {
+        name: "endpointslice-controller",
+        alias: "endpointslice",
+        begin: |context, with| {
+            Box::pin(async move { endpointslice::run(&context, with.endpointslice).await })
+        },
+    },
+    Known {
+        name: "endpointslice-mirroring-controller",
+        alias: "endpointslicemirroring",
+        begin: |context, with| {
+            Box::pin(async move { endpointslice_mirroring::run(&context, with.mirroring).await })
         },
     },
     Known {
@@ -179,6 +200,14 @@ pub struct Manager {
     pub concurrent_namespace_syncs: usize,
     /// Workers of the ReplicaSet controller.
     pub concurrent_replicaset_syncs: usize,
+    /// Workers of the Endpoints controller.
+    pub concurrent_endpoint_syncs: usize,
+    /// How long it gathers changes of pods.
+    pub endpoint_updates_batch: Duration,
+    /// How slices are filled.
+    pub endpointslice: endpointslice::Config,
+    /// How Endpoints become slices.
+    pub mirroring: endpointslice_mirroring::Config,
     /// When nodes count as dead, and how fast their pods have to go.
     pub node_lifecycle: nodelifecycle::Config,
     /// What nodes get for their pods.
@@ -202,6 +231,10 @@ impl Default for Manager {
             concurrent_gc_syncs: 20,
             concurrent_namespace_syncs: 10,
             concurrent_replicaset_syncs: 5,
+            concurrent_endpoint_syncs: 5,
+            endpoint_updates_batch: Duration::ZERO,
+            endpointslice: endpointslice::Config::default(),
+            mirroring: endpointslice_mirroring::Config::default(),
             node_lifecycle: nodelifecycle::Config::default(),
             node_ipam: nodeipam::Config::default(),
             terminated_pod_gc_threshold: 12500,

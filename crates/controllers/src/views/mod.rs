@@ -7,6 +7,7 @@ mod node;
 mod owned;
 mod pod;
 mod replica_set;
+mod service;
 
 pub use daemon_set::DaemonSet;
 pub use deployment::{Deployment, Rollout};
@@ -17,6 +18,7 @@ pub use pod::{
     Pod, next_available,
 };
 pub use replica_set::ReplicaSet;
+pub use service::Service;
 
 /// The index of pods, and of whatever else is controlled, by the UID of what controls them. Those that nothing controls
 /// are found under the namespace, after a slash that no UID has.

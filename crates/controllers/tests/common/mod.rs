@@ -18,6 +18,11 @@ pub(crate) struct Controlled {
 
 impl Controlled {
     pub(crate) async fn start() -> Controlled {
+        Controlled::start_with(Manager::default()).await
+    }
+
+    pub(crate) async fn start_with(manager: Manager) -> Controlled {
+        let controllers = Manager { root_ca: Some(AUTHORITY.into()), ..manager };
         let cluster = Cluster::start().await;
         let manager = cluster.client_as("system:kube-controller-manager", &[]);
         let context = Context::new(&manager, cluster.accounts(), Tasks::new());
@@ -27,8 +32,7 @@ impl Controlled {
             object("{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: default}}");
         client.resource(&Resource::builtin("", "v1", "serviceaccounts")).create(&account).await.unwrap();
         let running = context.clone();
-        let manager = Manager { root_ca: Some(AUTHORITY.into()), ..Manager::default() };
-        context.tasks.spawn(async move { manager.run(&running).await });
+        context.tasks.spawn(async move { controllers.run(&running).await });
         Controlled { client, cluster, context }
     }
 

@@ -1,0 +1,338 @@
+//! The EndpointSlice controller: which addresses are behind each Service.
+//!
+//! `desired` works out the endpoints from pods and nodes, `fill` puts them into slices with as few changes as possible;
+//! what is written is waited for before the Service is looked at again.
+
+pub(crate) mod desired;
+pub mod fill;
+#[cfg(test)]
+mod tests;
+pub(crate) mod trigger;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use coracle_api::resource_version::ResourceVersion;
+use coracle_api::time::{Time, Timestamp};
+use coracle_api::{Map, Text, Value};
+use coracle_client::ownership::Controller as Owner;
+use coracle_client::{
+    Access, Cached, Change, DeleteOptions, Error, Informer, ObjectKey, ObjectReference, Recorder, Resource,
+    WorkQueue,
+};
+
+use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::views::{Node, Pod, Service};
+use desired::Nodes;
+use fill::{Changes, Frame, Slice};
+use trigger::Triggers;
+
+pub(crate) const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+const OUR_NAME: &str = "endpointslice-controller.k8s.io";
+pub(crate) const SERVICE_NAME: &str = "kubernetes.io/service-name";
+pub(crate) const HEADLESS: &str = "service.kubernetes.io/headless";
+
+/// How slices are filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Services that are looked at in parallel.
+    pub workers: usize,
+    /// How many endpoints a slice may hold.
+    pub max_endpoints_per_slice: usize,
+    /// How long changes of pods are gathered before slices change.
+    pub batch: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { workers: 5, max_endpoints_per_slice: 100, batch: Duration::ZERO }
+    }
+}
+
+/// All that is known of a Service.
+#[derive(Debug)]
+pub struct Observed {
+    service: Arc<Cached<Service>>,
+    pods: Vec<Arc<Cached<Pod>>>,
+    nodes: Nodes,
+    slices: Vec<Arc<Cached<Slice>>>,
+    triggers: Triggers,
+    limit: usize,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub struct Plan {
+    changes: Changes,
+    triggers: Triggers,
+    /// Pods that were left out because nobody knows their nodes.
+    homeless: usize,
+}
+
+/// The controller. Its keys are Services.
+pub struct EndpointSlices {
+    services: Informer<Service>,
+    pods: Informer<Pod>,
+    nodes: Informer<Node>,
+    slices: Informer<Slice>,
+    access: Access,
+    recorder: Recorder,
+    config: Config,
+    remembered: Mutex<BTreeMap<ObjectKey, Remembered>>,
+}
+
+#[derive(Clone, Default)]
+struct Remembered {
+    triggers: Triggers,
+    written: ResourceVersion,
+}
+
+/// Why slices are not as they should be.
+#[derive(Debug, thiserror::Error)]
+pub enum ActError {
+    #[error("cannot write a slice")]
+    Write(#[source] Error),
+    #[error("cannot delete a slice")]
+    Delete(#[source] Error),
+    #[error("{0} pods are on nodes that nobody knows")]
+    Homeless(usize),
+}
+
+/// Begins the controller. Never returns.
+pub async fn run(context: &Context, config: Config) {
+    let queue = WorkQueue::new("endpoint_slice");
+    let mut feeds = Feeds::new(context.tasks.clone());
+    let controller = EndpointSlices::new(context, config, &queue, &mut feeds);
+    Shell::new(controller, queue, context).run(feeds, config.workers).await;
+}
+
+impl EndpointSlices {
+    /// The controller, whose feeds fill `queue`.
+    pub fn new(
+        context: &Context,
+        config: Config,
+        queue: &WorkQueue<ObjectKey>,
+        feeds: &mut Feeds,
+    ) -> EndpointSlices {
+        let core = |plural| Resource::builtin("", "v1", plural);
+        let services: Informer<Service> = context.informers.of(&core("services"));
+        let pods: Informer<Pod> = context.informers.of(&core("pods"));
+        let nodes: Informer<Node> = context.informers.of(&core("nodes"));
+        let slices_of = Resource::builtin("discovery.k8s.io", "v1", "endpointslices");
+        let slices: Informer<Slice> = context.informers.of(&slices_of);
+        slices.ensure_index(BY_SERVICE, by_service);
+        follow_services_and_pods(feeds, &services, &pods, queue, config.batch);
+        let concerned = queue.clone();
+        feeds.follow(&slices, move |change| {
+            let Some(slice) = change.object().filter(|slice| is_ours(&slice.0)) else { return };
+            if let Some(service) = slice.0.meta().label(SERVICE_NAME) {
+                concerned.add(ObjectKey::new(&slice.key.namespace, service));
+            }
+        });
+        // What is known of nodes is read when slices are worked out; nobody waits for that but pods that came first.
+        feeds.follow(&nodes, |_| {});
+        EndpointSlices {
+            access: context.client("endpointslice-controller").resource(&slices_of),
+            recorder: context.recorder.clone().component("endpoint-slice-controller"),
+            remembered: Mutex::default(),
+            config,
+            services,
+            pods,
+            nodes,
+            slices,
+        }
+    }
+
+    fn remembered(&self, key: &ObjectKey) -> Remembered {
+        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        remembered.get(key).cloned().unwrap_or_default()
+    }
+
+    fn remember(&self, key: &ObjectKey, with: impl FnOnce(&mut Remembered)) {
+        with(self.remembered.lock().unwrap_or_else(PoisonError::into_inner).entry(key.clone()).or_default());
+    }
+
+    async fn write(&self, key: &ObjectKey, changes: Changes) -> Result<(), ActError> {
+        let slices = self.access.clone().namespace(&key.namespace);
+        let note = |written: &Value| {
+            let version = written.meta().resource_version().parse().unwrap_or_default();
+            self.remember(key, |remembered| remembered.written = remembered.written.max(version));
+        };
+        for slice in &changes.create {
+            match slices.create(slice).await {
+                Ok(made) => note(&made),
+                // The namespace goes, and takes everything with it.
+                Err(error) if error.has_cause("NamespaceTerminating") => return Ok(()),
+                Err(error) => return Err(ActError::Write(error)),
+            }
+        }
+        for slice in &changes.update {
+            note(&slices.update(slice).await.map_err(ActError::Write)?);
+        }
+        for name in &changes.delete {
+            match slices.delete(name, &DeleteOptions::default()).await {
+                Err(error) if !error.is_not_found() => return Err(ActError::Delete(error)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The index of slices by the Service that they are of.
+pub(crate) const BY_SERVICE: &str = "service";
+
+pub(crate) fn by_service(slice: &Cached<Slice>) -> Vec<Text> {
+    let service = slice.0.meta().label(SERVICE_NAME).filter(|service| !service.is_empty());
+    service.map(|service| Text::from(format!("{}/{service}", slice.key.namespace))).into_iter().collect()
+}
+
+fn is_ours(slice: &Value) -> bool {
+    slice.meta().label(MANAGED_BY) == Some(OUR_NAME)
+}
+
+/// Wakes the Services that a change of a Service or a pod concerns.
+pub(crate) fn follow_services_and_pods(
+    feeds: &mut Feeds,
+    services: &Informer<Service>,
+    pods: &Informer<Pod>,
+    queue: &WorkQueue<ObjectKey>,
+    batch: Duration,
+) {
+    let concerned = queue.clone();
+    feeds.follow(services, move |change| {
+        if let Some(service) = change.object() {
+            concerned.add(service.key.clone());
+        }
+    });
+    let (concerned, services) = (queue.clone(), services.clone());
+    feeds.follow(pods, move |change| {
+        let Some(pod) = change.object() else { return };
+        let before = match &change {
+            Change::Updated { old, new } if is_same_endpoint(old, new) => return,
+            Change::Updated { old, new } if old.labels != new.labels => Some(old),
+            _ => None,
+        };
+        for service in services.list_namespace(&pod.key.namespace) {
+            let chosen =
+                service.selects(&pod.labels) || before.is_some_and(|old| service.selects(&old.labels));
+            if chosen && service.chooses_pods() {
+                concerned.add_after(service.key.clone(), batch);
+            }
+        }
+    });
+}
+
+/// Whether nothing changed that endpoints show.
+fn is_same_endpoint(old: &Pod, new: &Pod) -> bool {
+    let ended = |pod: &Pod| !desired::is_endpoint(pod);
+    (old.labels == new.labels && old.is_being_deleted == new.is_being_deleted && ended(old) == ended(new))
+        && (old.ips == new.ips && old.is_ready() == new.is_ready() && old.node == new.node)
+        && (old.hostname == new.hostname && old.subdomain == new.subdomain && old.ports == new.ports)
+}
+
+/// What all slices of a Service have in common.
+fn frame(service: &Cached<Service>, trigger: Option<Timestamp>, limit: usize) -> Frame {
+    let meta = service.object.object.meta();
+    let mut labels = Map::new();
+    for (key, value) in meta.labels().into_iter().flat_map(|labels| labels.iter()) {
+        if !matches!(key, MANAGED_BY | SERVICE_NAME | HEADLESS) {
+            labels.insert(key, value.clone());
+        }
+    }
+    if service.is_headless() {
+        labels.insert(HEADLESS, "");
+    }
+    labels.insert(SERVICE_NAME, meta.name());
+    labels.insert(MANAGED_BY, OUR_NAME);
+    Frame {
+        namespace: service.key.namespace.clone(),
+        prefix: format!("{}-", meta.name()),
+        labels,
+        annotations: None,
+        trigger: trigger.map(|trigger| Time(trigger).text()),
+        owner: Owner {
+            api_version: "v1".into(),
+            kind: "Service".into(),
+            name: service.key.name.clone(),
+            uid: service.uid.clone(),
+        },
+        limit,
+    }
+}
+
+#[async_trait]
+impl Controller for EndpointSlices {
+    type Key = ObjectKey;
+    type Observed = Observed;
+    type Plan = Plan;
+    type Error = ActError;
+
+    const NAME: &'static str = "endpointslice-controller";
+
+    fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
+        let Some(service) = self.services.get(key) else {
+            // Its slices go with it: it owns them.
+            self.remembered.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+            return Observation::Gone;
+        };
+        if !service.chooses_pods() || service.object.object.meta().is_being_deleted() {
+            return Observation::Gone;
+        }
+        let remembered = self.remembered(key);
+        if self.slices.version() < remembered.written {
+            return Observation::Behind;
+        }
+        let pods: Vec<_> = self
+            .pods
+            .list_namespace(&key.namespace)
+            .into_iter()
+            .filter(|pod| service.selects(&pod.labels))
+            .collect();
+        let node = |pod: &Arc<Cached<Pod>>| {
+            Some((pod.node.clone(), self.nodes.get(&ObjectKey::cluster(&pod.node))?))
+        };
+        let slices = self.slices.by_index(BY_SERVICE, &key.to_string()).unwrap_or_default();
+        let observed = Observed {
+            nodes: pods.iter().filter_map(node).collect(),
+            slices: slices.into_iter().filter(|slice| is_ours(&slice.0)).collect(),
+            triggers: remembered.triggers,
+            limit: self.config.max_endpoints_per_slice,
+            pods,
+            service,
+        };
+        Observation::Seen { uid: observed.service.uid.clone(), observed }
+    }
+
+    fn plan(observed: &Observed, _: Timestamp) -> Plan {
+        let Observed { service, pods, nodes, slices, .. } = observed;
+        let mut triggers = observed.triggers.clone();
+        let trigger = triggers.advance(service, pods);
+        let families = service.families();
+        let mut groups = Vec::new();
+        let mut homeless = 0;
+        for family in &families {
+            let desired = desired::desired(service, pods, nodes, family);
+            groups.extend(desired.groups);
+            homeless = homeless.max(desired.homeless);
+        }
+        let frame = frame(service, trigger, observed.limit);
+        Plan { changes: fill::fill(slices, groups, &families, &frame, true), triggers, homeless }
+    }
+
+    async fn act(&self, key: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
+        if let Err(error) = self.write(key, plan.changes).await {
+            let about = ObjectReference::of(&observed.service.object.object);
+            let told = format!("Error updating Endpoint Slices for Service {key}: {error}");
+            self.recorder.warning(&about, "FailedToUpdateEndpointSlices", told);
+            return Err(error);
+        }
+        self.remember(key, |remembered| remembered.triggers = plan.triggers);
+        if plan.homeless > 0 {
+            return Err(ActError::Homeless(plan.homeless));
+        }
+        Ok(Requeue::OnEvent)
+    }
+}

@@ -1,0 +1,293 @@
+//! The EndpointSlice mirroring controller: Endpoints that somebody wrote by hand become slices, for those who read slices.
+//!
+//! Only for Services that choose no pods; everything else about slices is as the EndpointSlice controller has it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use coracle_api::time::Timestamp;
+use coracle_api::{Map, Value};
+use coracle_client::ownership::Controller as Owner;
+use coracle_client::{Access, Cached, DeleteOptions, Error, Informer, ObjectKey, Resource, WorkQueue};
+
+use crate::endpointslice::fill::{self, Changes, Frame, Group, Slice, TRIGGER};
+use crate::endpointslice::{BY_SERVICE, MANAGED_BY, SERVICE_NAME, by_service};
+use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::views::Service;
+
+const OUR_NAME: &str = "endpointslicemirroring-controller.k8s.io";
+const SKIP: &str = "endpointslice.kubernetes.io/skip-mirror";
+const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// How Endpoints are mirrored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Endpoints that are looked at in parallel.
+    pub workers: usize,
+    /// How many addresses of one subset are mirrored.
+    pub max_endpoints_per_subset: usize,
+    /// How long changes are gathered before slices change.
+    pub batch: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { workers: 5, max_endpoints_per_subset: 1000, batch: Duration::ZERO }
+    }
+}
+
+/// All that is known of Endpoints.
+#[derive(Debug)]
+pub struct Observed {
+    /// Absent: there are none, or they are not to be mirrored.
+    endpoints: Option<Arc<Cached<Value>>>,
+    slices: Vec<Arc<Cached<Slice>>>,
+    limit: usize,
+}
+
+/// The controller. Its keys are Endpoints.
+pub struct Mirroring {
+    services: Informer<Service>,
+    endpoints: Informer<Value>,
+    slices: Informer<Slice>,
+    access: Access,
+    config: Config,
+}
+
+/// Why slices are not as they should be.
+#[derive(Debug, thiserror::Error)]
+pub enum ActError {
+    #[error("cannot write a slice")]
+    Write(#[source] Error),
+    #[error("cannot delete a slice")]
+    Delete(#[source] Error),
+}
+
+/// Begins the controller. Never returns.
+pub async fn run(context: &Context, config: Config) {
+    let queue = WorkQueue::new("endpoint_slice_mirroring");
+    let mut feeds = Feeds::new(context.tasks.clone());
+    let controller = Mirroring::new(context, config, &queue, &mut feeds);
+    Shell::new(controller, queue, context).run(feeds, config.workers).await;
+}
+
+impl Mirroring {
+    /// The controller, whose feeds fill `queue`.
+    pub fn new(
+        context: &Context,
+        config: Config,
+        queue: &WorkQueue<ObjectKey>,
+        feeds: &mut Feeds,
+    ) -> Mirroring {
+        let core = |plural| Resource::builtin("", "v1", plural);
+        let services: Informer<Service> = context.informers.of(&core("services"));
+        let endpoints: Informer<Value> = context.informers.of(&core("endpoints"));
+        let slices_of = Resource::builtin("discovery.k8s.io", "v1", "endpointslices");
+        let slices: Informer<Slice> = context.informers.of(&slices_of);
+        slices.ensure_index(BY_SERVICE, by_service);
+        let concerned = queue.clone();
+        feeds.follow(&services, move |change| {
+            if let Some(service) = change.object() {
+                concerned.add(service.key.clone());
+            }
+        });
+        let concerned = queue.clone();
+        feeds.follow(&endpoints, move |change| {
+            if let Some(endpoints) = change.object() {
+                concerned.add_after(endpoints.key.clone(), config.batch);
+            }
+        });
+        let concerned = queue.clone();
+        feeds.follow(&slices, move |change| {
+            let Some(slice) = change.object().filter(|slice| is_ours(slice)) else { return };
+            if let Some(service) = slice.0.meta().label(SERVICE_NAME) {
+                concerned.add(ObjectKey::new(&slice.key.namespace, service));
+            }
+        });
+        let access = context.client("endpointslicemirroring-controller").resource(&slices_of);
+        Mirroring { services, endpoints, slices, access, config }
+    }
+}
+
+fn is_ours(slice: &Slice) -> bool {
+    slice.0.meta().label(MANAGED_BY) == Some(OUR_NAME)
+}
+
+/// Whether slices are to be made of Endpoints.
+fn is_mirrored(endpoints: &Value, service: &Service) -> bool {
+    let meta = endpoints.meta();
+    service.selector.is_none() && meta.label(SKIP) != Some("true") && meta.annotation(LEADER).is_none()
+}
+
+/// The addresses of each subset, by their family.
+fn groups(endpoints: &Value, limit: usize) -> Vec<Group> {
+    let mut groups = Vec::new();
+    let subsets = endpoints.get("subsets").and_then(Value::as_array).unwrap_or_default();
+    for subset in subsets.iter().filter_map(Value::as_object) {
+        for family in ["IPv4", "IPv6"] {
+            let of = |name: &str, ready: bool| {
+                let addresses = subset.items(name).iter().filter_map(Value::as_object);
+                let fits = move |address: &&Map| address.text("ip").contains(':') == (family == "IPv6");
+                addresses.filter(fits).map(|address| endpoint(address, ready)).collect::<Vec<_>>()
+            };
+            let mut found = of("addresses", true);
+            found.extend(of("notReadyAddresses", false));
+            found.truncate(limit);
+            if !found.is_empty() {
+                groups.push(Group {
+                    family,
+                    ports: subset.items("ports").iter().map(port).collect(),
+                    endpoints: found,
+                });
+            }
+        }
+    }
+    groups
+}
+
+fn endpoint(address: &Map, ready: bool) -> Value {
+    let mut endpoint = Map::new();
+    endpoint.insert("addresses", vec![Value::from(address.text("ip"))]);
+    endpoint.object_mut("conditions").insert("ready", ready);
+    for name in ["hostname", "nodeName", "targetRef"] {
+        if let Some(value) = address.get(name).filter(|value| !value.is_null()) {
+            endpoint.insert(name, value.clone());
+        }
+    }
+    Value::Object(endpoint)
+}
+
+/// A port of a slice always says what it is called.
+fn port(port: &Value) -> Value {
+    let mut port = port.as_object().cloned().unwrap_or_default();
+    port.get_or_insert_with("name", || Value::from(""));
+    Value::Object(port)
+}
+
+fn frame(endpoints: &Cached<Value>, limit: usize) -> Frame {
+    let meta = endpoints.meta();
+    let mut labels = meta.labels().cloned().unwrap_or_default();
+    labels.insert(SERVICE_NAME, meta.name());
+    labels.insert(MANAGED_BY, OUR_NAME);
+    let mut annotations = meta.annotations().cloned().unwrap_or_default();
+    annotations.remove(LAST_APPLIED);
+    let trigger = annotations.remove(TRIGGER).and_then(|trigger| trigger.as_str().map(Into::into));
+    Frame {
+        namespace: endpoints.key.namespace.clone(),
+        prefix: format!("{}-", meta.name()),
+        labels,
+        annotations: Some(annotations),
+        trigger,
+        owner: Owner {
+            api_version: "v1".into(),
+            kind: "Endpoints".into(),
+            name: endpoints.key.name.clone(),
+            uid: endpoints.uid.clone(),
+        },
+        limit,
+    }
+}
+
+#[async_trait]
+impl Controller for Mirroring {
+    type Key = ObjectKey;
+    type Observed = Observed;
+    type Plan = Changes;
+    type Error = ActError;
+
+    const NAME: &'static str = "endpointslice-mirroring-controller";
+
+    fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
+        let slices = self.slices.by_index(BY_SERVICE, &key.to_string()).unwrap_or_default();
+        let slices: Vec<_> = slices.into_iter().filter(|slice| is_ours(slice)).collect();
+        let endpoints = self.endpoints.get(key).zip(self.services.get(key));
+        let endpoints = endpoints.filter(|(endpoints, service)| is_mirrored(endpoints, service));
+        let Some(uid) = endpoints
+            .as_ref()
+            .map(|(endpoints, _)| endpoints.uid.clone())
+            .or_else(|| Some(slices.first()?.uid.clone()))
+        else {
+            return Observation::Gone;
+        };
+        let limit = self.config.max_endpoints_per_subset;
+        let endpoints = endpoints.map(|(endpoints, _)| endpoints);
+        Observation::Seen { uid, observed: Observed { endpoints, slices, limit } }
+    }
+
+    fn plan(observed: &Observed, _: Timestamp) -> Changes {
+        let Some(endpoints) = &observed.endpoints else {
+            let delete = observed.slices.iter().map(|slice| slice.key.name.clone()).collect();
+            return Changes { delete, ..Changes::default() };
+        };
+        let groups = groups(endpoints, observed.limit);
+        fill::fill(&observed.slices, groups, &["IPv4", "IPv6"], &frame(endpoints, observed.limit), false)
+    }
+
+    async fn act(&self, key: &ObjectKey, _: Observed, changes: Changes) -> Result<Requeue, ActError> {
+        let slices = self.access.clone().namespace(&key.namespace);
+        for slice in &changes.create {
+            match slices.create(slice).await {
+                Err(error) if !error.has_cause("NamespaceTerminating") => return Err(ActError::Write(error)),
+                _ => {}
+            }
+        }
+        for slice in &changes.update {
+            slices.update(slice).await.map_err(ActError::Write)?;
+        }
+        for name in &changes.delete {
+            match slices.delete(name, &DeleteOptions::default()).await {
+                Err(error) if !error.is_not_found() => return Err(ActError::Delete(error)),
+                _ => {}
+            }
+        }
+        Ok(Requeue::OnEvent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use coracle_api::codec::yaml;
+    use coracle_client::Projection;
+
+    use super::*;
+
+    fn parsed(text: &str) -> Value {
+        yaml::decode(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn only_what_was_written_by_hand_is_mirrored() {
+        let check = |meta: &str, spec: &str, expected: bool| {
+            let service =
+                Service::project(parsed(&format!("{{metadata: {{name: s}}, spec: {{{spec}}}}}"))).unwrap();
+            let endpoints = parsed(&format!("{{metadata: {{name: s{meta}}}}}"));
+            assert_eq!(is_mirrored(&endpoints, &service), expected, "{meta} {spec}");
+        };
+        check("", "", true);
+        check("", "selector: {app: a}", false);
+        check(", labels: {endpointslice.kubernetes.io/skip-mirror: 'true'}", "", false);
+        check(", labels: {endpointslice.kubernetes.io/skip-mirror: 'false'}", "", true);
+        check(", annotations: {control-plane.alpha.kubernetes.io/leader: x}", "", false);
+    }
+
+    #[test]
+    fn a_subset_is_a_group_of_each_family() {
+        let endpoints = parsed(
+            "{subsets: [{addresses: [{ip: 10.0.0.1, nodeName: n}, {ip: 'fd00::1'}], notReadyAddresses: [{ip: 10.0.0.2}], \
+             ports: [{port: 80, protocol: TCP}]}]}",
+        );
+        let found = groups(&endpoints, 9);
+        assert_eq!(
+            found.iter().map(|group| (group.family, group.endpoints.len())).collect::<Vec<_>>(),
+            [("IPv4", 2), ("IPv6", 1)]
+        );
+        assert_eq!(found[0].ports, [parsed("{name: '', port: 80, protocol: TCP}")]);
+        assert_eq!(
+            found[0].endpoints[0],
+            parsed("{addresses: [10.0.0.1], conditions: {ready: true}, nodeName: n}")
+        );
+        assert_eq!(groups(&endpoints, 1)[0].endpoints.len(), 1);
+    }
+}
