@@ -6,7 +6,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::Controlled;
+use common::{Controlled, number};
 use coracle_api::Value;
 use coracle_api::codec::json;
 use coracle_client::{DeleteOptions, Patch};
@@ -108,7 +108,9 @@ async fn pods_leave_a_node_whose_taint_they_do_not_tolerate() {
         cluster.of("", "pods").find("leaves").await.unwrap().is_none().then_some(())
     })
     .await;
-    assert!(cluster.of("", "pods").find("stays").await.unwrap().is_some());
+    let left = cluster.list("pods").await;
+    assert_eq!((left.len(), left[0].meta().name()), (1, "stays"));
+    assert_eq!(number(&left[0], &["spec", "terminationGracePeriodSeconds"]), 0);
     cluster.stop().await;
 }
 
