@@ -11,6 +11,7 @@ use coracle_api::codec::media_type::{self, PatchType};
 use coracle_api::go_text::Quoted;
 use coracle_api::names;
 use coracle_api::resource_version::ResourceVersion;
+use coracle_client::Journal;
 use futures_util::stream;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
@@ -61,6 +62,8 @@ pub struct Server {
     pub connect: Connect,
     /// How long a watch lasts at least that does not say; at most twice as long.
     pub min_watch: Duration,
+    /// What components of the same process have noted of objects.
+    pub journal: Journal,
 }
 
 /// A body of bytes, wherever it comes from.

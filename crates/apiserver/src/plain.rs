@@ -2,7 +2,9 @@
 
 use coracle_api::catalog::Catalog;
 use coracle_api::codec::json;
+use coracle_api::time::MicroTime;
 use coracle_api::{Map, Value};
+use coracle_client::Stage;
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode, header};
 
@@ -41,6 +43,10 @@ impl Server {
             }
             "/openid/v1/jwks" => self.issued(Issuer::key_set, "application/jwk-set+json").map(Ok),
             "/version" => Some(Ok(answer::value(StatusCode::OK, &version(), Form::JSON))),
+            _ if path.starts_with(WHY) => {
+                let noted = noted(&self.journal.of(&path[WHY.len()..]));
+                Some(Ok(answer::value(StatusCode::OK, &noted, Form::JSON)))
+            }
             _ => discovery::answer(path, &head.headers, &self.address, form),
         };
         match known {
@@ -63,6 +69,24 @@ impl Server {
         answer.headers_mut().insert(header::CACHE_CONTROL, for_an_hour);
         Some(answer)
     }
+}
+
+/// What was noted of an object, by its UID. Whoever may read this path may read it; the UID is known to those who may read
+/// the object.
+const WHY: &str = "/coracle/why/";
+
+fn noted(stages: &[Stage]) -> Value {
+    let stage = |stage: &Stage| {
+        let mut noted = Map::new();
+        noted.insert("when", MicroTime(stage.when).text());
+        noted.insert("who", stage.who);
+        noted.insert("what", stage.what);
+        noted.insert("outcome", stage.outcome.as_str());
+        Value::Object(noted)
+    };
+    let mut noted = Map::new();
+    noted.insert("stages", stages.iter().map(stage).collect::<Vec<_>>());
+    Value::Object(noted)
 }
 
 fn is_api_path(path: &str) -> bool {

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coracle_client::World;
+use coracle_client::{Journal, World};
 use coracle_store::Store;
 use ipnet::{IpNet, Ipv4Net};
 use tokio::net::TcpListener;
@@ -78,6 +78,8 @@ pub struct Config {
     pub advertised: Advertised,
     /// How the kubelets of nodes are reached.
     pub kubelets: KubeletConfig,
+    /// What components of the same process have noted of objects.
+    pub journal: Journal,
 }
 
 impl Config {
@@ -101,6 +103,7 @@ impl Config {
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),
             shutdown_delay: Duration::ZERO,
+            journal: Journal::default(),
             advertised: Advertised {
                 address: IpAddr::V4(Ipv4Addr::LOCALHOST),
                 port: 6443,
@@ -227,6 +230,7 @@ fn assemble(
         lifecycle: lifecycle.clone(),
         metrics: metrics.clone(),
         min_watch: config.min_request_timeout,
+        journal: config.journal.clone(),
     });
     let chain = Arc::new(Chain {
         server,

@@ -23,6 +23,7 @@ mod server;
 mod storage;
 mod store;
 mod teardown;
+mod why;
 mod world;
 
 use std::process::ExitCode;
@@ -67,6 +68,8 @@ enum Command {
     Stop(teardown::Stop),
     /// Back up, restore and check the embedded store
     Store(store::Store),
+    /// Tell what happened to an object, and what it waits for
+    Why(why::Why),
 }
 
 fn main() -> ExitCode {
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         Command::Server(command) => exit_code(server::run(&command)),
         Command::Stop(command) => exit_code(teardown::stop(&command)),
         Command::Store(command) => exit_code(store::run(&command)),
+        Command::Why(command) => exit_code(why::run(&command)),
     }
 }
 

@@ -7,6 +7,7 @@ use coracle_apiserver::admission::Wishes;
 use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::serve::CertificateFiles;
 use coracle_apiserver::storage::Media;
+use coracle_client::Journal;
 use ipnet::IpNet;
 
 use super::access;
@@ -82,6 +83,7 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
     Ok(Settings {
         listen: SocketAddr::new(bind, port),
         config: Config {
+            journal: Journal::new(),
             certificate,
             tls13_only,
             http2: !options.disable_http2_serving,

@@ -26,7 +26,7 @@ use coracle_apiserver::storage::Media;
 use coracle_apiserver::{Config, Doors, InProcess, RunError, serve};
 use coracle_client::{Journal, Tasks};
 use coracle_controllers::manager::UnknownController;
-use coracle_controllers::{Manager, Selected};
+use coracle_controllers::{Manager, Selected, nodelifecycle};
 use coracle_store::face::{Face, FaceConfig, FaceError, FaceTls, Listen};
 use ipnet::IpNet;
 use tokio::net::TcpListener;
@@ -76,13 +76,26 @@ pub(crate) struct Server {
     /// Controllers that run: '*' is all that run by default, 'name' adds one, '-name' takes one away
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "*", allow_hyphen_values = true)]
     controllers: Vec<String>,
+    #[command(flatten)]
+    nodes: NodeFlags,
+    #[command(flatten)]
+    etcd: EtcdFlags,
+}
+
+/// How nodes are watched over, and nodes that are not there.
+#[derive(Args)]
+struct NodeFlags {
     /// Have so many nodes that exist in the API alone: pods that are scheduled on them seem to run. What becomes of a pod
     /// says its annotation coracle.local/simulate, or that label of its node: run, succeed, fail or hang
     /// (docs/simulated-nodes.md)
     #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=10_000))]
     simulated_nodes: u16,
-    #[command(flatten)]
-    etcd: EtcdFlags,
+    /// How long a node may be silent before it counts as dead
+    #[arg(long, value_name = "DURATION", default_value = "50s", value_parser = duration)]
+    node_monitor_grace_period: Duration,
+    /// How many dead nodes of a zone lose their pods in a second
+    #[arg(long, value_name = "NUMBER", default_value_t = 0.1)]
+    node_eviction_rate: f64,
 }
 
 /// The addresses of a cluster, and its node.
@@ -137,6 +150,11 @@ struct EtcdFlags {
     /// acknowledged. At most 5000; 0: off. Embedded store only
     #[arg(long, value_name = "MILLISECONDS", default_value = "0", value_parser = milliseconds, conflicts_with = "etcd_servers")]
     node_lease_write_delay: Duration,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = coracle_api::time::parse_duration(text).map_err(|error| error.to_string())?;
+    parsed.to_std().ok_or_else(|| "must not be negative".to_string())
 }
 
 fn milliseconds(text: &str) -> Result<Duration, std::num::ParseIntError> {
@@ -236,14 +254,14 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
         Face::show(Arc::clone(store), face_config(listen, &server, &authority))
     };
     let face = shown.map(show).transpose()?;
-    let config = command.config(&pki, &storage, advertised, place.service_cidr)?;
-    let ready = || process::announce(&readiness(local_address(address), &kubeconfig, face.as_ref()));
     let journal = Journal::new();
-    let (door, tasks) =
-        begin_controllers(manager(&command.controllers, &authority)?, storage.is_shared(), &journal);
+    let config = command.config(&pki, &storage, advertised, place.service_cidr, journal.clone())?;
+    let ready = || process::announce(&readiness(local_address(address), &kubeconfig, face.as_ref()));
+    let (door, tasks) = begin_controllers(command.manager(&authority)?, storage.is_shared(), &journal);
     let schedules = !command.disable.contains(&Component::Scheduler);
     let scheduler = schedules.then(|| scheduler::begin(&door, journal.clone()));
-    simulated::begin(&door, command.simulated_nodes.into(), journal, &tasks);
+    let renew_every = simulated::renew_every(command.nodes.node_monitor_grace_period);
+    simulated::begin(&door, command.nodes.simulated_nodes.into(), renew_every, journal, &tasks);
     let result = process::until_signalled(async |stop| {
         let doors = Doors { listener: Some(listener), in_process: door };
         let served = coracle_apiserver::run(&config, doors, opened.store.clone(), WORLD, stop.clone(), ready);
@@ -266,6 +284,18 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
 }
 
 impl Server {
+    /// The controllers of this cluster, which makes its own certificates.
+    fn manager(&self, authority: &Pair) -> Result<Manager, UnknownController> {
+        let selected = Selected::parse(&self.controllers)?;
+        let node_lifecycle = nodelifecycle::Config {
+            monitor_grace: self.nodes.node_monitor_grace_period,
+            eviction_rate: self.nodes.node_eviction_rate,
+            ..nodelifecycle::Config::default()
+        };
+        let root_ca = Some(authority.certificate.as_str().into());
+        Ok(Manager { selected, node_lifecycle, root_ca, ..Manager::default() })
+    }
+
     /// The ranges and ports of this cluster. Without a node they are in nobody's way.
     fn place(&self, instance: &Instance) -> Result<Place, PlaceError> {
         let wanted = Wanted {
@@ -303,6 +333,7 @@ impl Server {
         storage: &Storage,
         reachable: SocketAddr,
         services: IpNet,
+        journal: Journal,
     ) -> Result<Config, CertificateError> {
         Ok(Config {
             certificate: pki.files("apiserver"),
@@ -323,6 +354,7 @@ impl Server {
             shutdown_delay: Duration::ZERO,
             advertised: advertised(reachable, services),
             kubelets: kubelets(pki)?,
+            journal,
         })
     }
 }
@@ -385,12 +417,6 @@ fn begin_controllers(manager: Manager, elect: bool, journal: &Journal) -> (InPro
     let (through, journal) = (door.clone(), journal.clone());
     tasks.spawn(async move { controllers::run(&through, &manager, elect, &journal).await });
     (door, tasks)
-}
-
-/// The controllers of a cluster that makes its own certificates.
-fn manager(named: &[String], authority: &Pair) -> Result<Manager, UnknownController> {
-    let root_ca = Some(authority.certificate.as_str().into());
-    Ok(Manager { selected: Selected::parse(named)?, root_ca, ..Manager::default() })
 }
 
 /// Ends the controllers when the process is told to end, and never returns: the server does.

@@ -1,0 +1,156 @@
+//! `coracle why KIND/NAME`: what happened to an object, in which order, how long it took, and what it waits for now.
+//!
+//! What the API says (the object, its events) and what the server's journal has noted become a `timeline`; a `verdict` in a
+//! person's words says how the object is; `show` prints both, for people or as JSON. All of it is asked for with the rights
+//! of whoever asks.
+
+mod show;
+mod timeline;
+mod verdict;
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use coracle_api::Value;
+use coracle_client::{
+    Client, Config, ConfigError, Environment, Error, ListOptions, Mapper, Mapping, MappingError, Resource,
+};
+
+use crate::process::{self, ProcessError};
+use crate::world::WORLD;
+
+/// Tells what happened to an object, and what it waits for.
+#[derive(Args)]
+pub(crate) struct Why {
+    /// What: pod/web-1, deployment/web, node/n1
+    #[arg(value_name = "KIND/NAME", value_parser = kind_and_name)]
+    what: (String, String),
+    /// Namespace of the object [default: that of the kubeconfig]
+    #[arg(long, short, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    /// How it is told
+    #[arg(long, short, value_name = "FORM", default_value = "text")]
+    output: Output,
+    /// How to reach the cluster, and as whom
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Output {
+    Text,
+    Json,
+}
+
+fn kind_and_name(text: &str) -> Result<(String, String), String> {
+    let (kind, name) = text.split_once('/').ok_or("expected KIND/NAME, as in pod/web-1")?;
+    Ok((kind.to_string(), name.to_string()))
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WhyError {
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    #[error("there is no way to the server")]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Kind(#[from] MappingError),
+    #[error(transparent)]
+    Api(#[from] Error),
+}
+
+/// All that was found out about an object.
+struct Found {
+    object: Value,
+    events: Vec<Value>,
+    /// What the server's journal says; absent: it may not be read, or there is none.
+    stages: Option<Vec<Value>>,
+    /// What controls it, and what controls that, and so on.
+    owners: Vec<Value>,
+    /// Objects that it controls, where its own state follows from theirs.
+    below: Vec<Value>,
+}
+
+#[expect(clippy::print_stdout, reason = "this is what the command was asked for")]
+pub(crate) fn run(command: &Why) -> Result<(), WhyError> {
+    let found = process::block_on(find_out(command))??;
+    let (entries, verdict) = (timeline::entries(&found), verdict::verdict(&found));
+    match command.output {
+        Output::Text => print!("{}", show::text(&found, &verdict, &entries)),
+        Output::Json => println!("{}", show::json(&found, &verdict, &entries)),
+    }
+    Ok(())
+}
+
+async fn find_out(command: &Why) -> Result<Found, WhyError> {
+    #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
+    let environment = Environment::read(|name| std::env::var(name).ok());
+    let config = Config::load(command.kubeconfig.as_deref(), None, &environment)?;
+    let client = Client::connect(config, WORLD).await?.named("coracle-why");
+    let mapper = Mapper::new(client.discovery());
+    let mapping = mapper.of_name(&command.what.0).await?;
+    let namespace = command.namespace.as_deref().unwrap_or(client.default_namespace()).to_string();
+    let object = client.resource(&mapping.resource).namespace(&namespace).get(&command.what.1).await?;
+    let uid = object.meta().uid().to_string();
+    let events = client.resource(&Resource::builtin("", "v1", "events"));
+    let about = ListOptions::fields(format!("involvedObject.uid={uid}"));
+    let events = events.namespace(object.meta().namespace()).list_all(&about).await;
+    // Whoever may not read events or the journal is told the rest.
+    let stages = client.get(&format!("/coracle/why/{uid}")).await.ok();
+    let stages = stages.and_then(|noted| Some(noted.get("stages")?.as_array()?.to_vec()));
+    Ok(Found {
+        owners: owners(&client, &mapper, &object).await,
+        below: below(&client, &mapping, &object).await,
+        events: events.map(|list| list.items).unwrap_or_default(),
+        stages,
+        object,
+    })
+}
+
+/// What controls an object, the nearest first.
+async fn owners(client: &Client, mapper: &Mapper, object: &Value) -> Vec<Value> {
+    let mut owners: Vec<Value> = Vec::new();
+    loop {
+        let meta = owners.last().unwrap_or(object).meta();
+        let Some(owner) = meta.owner_references().find(|owner| owner.controller) else { return owners };
+        let (group, version) = owner.api_version.split_once('/').unwrap_or(("", owner.api_version));
+        let Ok(mapping) = mapper.of_kind(group, version, owner.kind).await else { return owners };
+        let access = client.resource(&mapping.resource).namespace(meta.namespace());
+        match access.get(owner.name).await {
+            Ok(found) if found.meta().uid() == owner.uid && owners.len() < LONGEST_CHAIN => {
+                owners.push(found)
+            }
+            _ => return owners,
+        }
+    }
+}
+
+/// Owners of owners that are followed at most.
+const LONGEST_CHAIN: usize = 8;
+
+/// The pods that a workload controls, or the ReplicaSets of a Deployment and their pods.
+async fn below(client: &Client, mapping: &Mapping, object: &Value) -> Vec<Value> {
+    let controlled = async |plural: &str, group: &str, by: &[String]| {
+        let access =
+            client.resource(&Resource::builtin(group, "v1", plural)).namespace(object.meta().namespace());
+        let all = access.list_all(&ListOptions::default()).await.map(|list| list.items).unwrap_or_default();
+        let is = |item: &Value| {
+            item.meta()
+                .owner_references()
+                .any(|owner| owner.controller && by.iter().any(|uid| uid == owner.uid))
+        };
+        all.into_iter().filter(is).collect::<Vec<_>>()
+    };
+    let own = [object.meta().uid().to_string()];
+    match mapping.resource.kind.as_str() {
+        "ReplicaSet" | "StatefulSet" | "DaemonSet" | "Job" | "ReplicationController" => {
+            controlled("pods", "", &own).await
+        }
+        "Deployment" => {
+            let sets = controlled("replicasets", "apps", &own).await;
+            let uids: Vec<String> = sets.iter().map(|set| set.meta().uid().to_string()).collect();
+            controlled("pods", "", &uids).await
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,119 @@
+//! What was found out, for people and for programs.
+
+use coracle_api::codec::json;
+use coracle_api::time::{MicroTime, Timestamp};
+use coracle_api::{Map, Value};
+
+use super::Found;
+use super::timeline::{Entry, text as field};
+use super::verdict::Verdict;
+
+/// A page for a person.
+pub(super) fn text(found: &Found, verdict: &Verdict, entries: &[Entry]) -> String {
+    let mut page = format!("{} {}\n", title(&found.object), verdict.state);
+    for waits in &verdict.waits_for {
+        page.push_str(&format!("  because {waits}\n"));
+    }
+    for owner in &found.owners {
+        page.push_str(&format!("  it belongs to {}\n", title(owner)));
+    }
+    if entries.is_empty() {
+        return page;
+    }
+    page.push_str("\nWhat happened:\n");
+    let width = entries.iter().map(|entry| entry.who.len()).max().unwrap_or_default().min(WIDEST);
+    let begun = entries.first().map(|entry| entry.when);
+    for entry in entries {
+        let since = begun.map(|begun| elapsed(begun, entry.when)).unwrap_or_default();
+        page.push_str(&format!("  {} {since:>9}  {:width$}  {}\n", clock(entry.when), entry.who, entry.what));
+    }
+    if found.stages.is_none() {
+        page.push_str("\nThe server's journal could not be read: this is what the API knows.\n");
+    }
+    page
+}
+
+/// Who did something gets at most this much room.
+const WIDEST: usize = 34;
+
+/// `pod/web-1 of default`.
+fn title(object: &Value) -> String {
+    let name = format!("{}/{}", field(object, &["kind"]).to_lowercase(), object.meta().name());
+    match object.meta().namespace() {
+        "" => name,
+        namespace => format!("{name} of {namespace}"),
+    }
+}
+
+/// The time of day, to the millisecond.
+fn clock(when: Timestamp) -> String {
+    let text = MicroTime(when).text();
+    text.get(11..23).unwrap_or_default().to_string()
+}
+
+/// How long after the beginning.
+fn elapsed(begun: Timestamp, when: Timestamp) -> String {
+    let millis = when.since(begun).as_nanos() / 1_000_000;
+    match millis {
+        0 => String::new(),
+        ..10_000 => format!("+{millis} ms"),
+        ..600_000 => format!("+{}.{} s", millis / 1000, millis % 1000 / 100),
+        _ => format!("+{} min", millis / 60_000),
+    }
+}
+
+/// The same for a program.
+pub(super) fn json(found: &Found, verdict: &Verdict, entries: &[Entry]) -> String {
+    let text = |text: &str| Value::from(text);
+    let entry = |entry: &Entry| {
+        let mut value = Map::new();
+        value.insert("when", MicroTime(entry.when).text());
+        value.insert("who", text(&entry.who));
+        value.insert("what", text(&entry.what));
+        Value::Object(value)
+    };
+    let mut page = Map::new();
+    page.insert("object", title(&found.object));
+    page.insert("uid", found.object.meta().uid());
+    page.insert("state", text(&verdict.state));
+    page.insert("waitsFor", verdict.waits_for.iter().map(|waits| text(waits)).collect::<Vec<_>>());
+    page.insert("owners", found.owners.iter().map(|owner| Value::from(title(owner))).collect::<Vec<_>>());
+    page.insert("timeline", entries.iter().map(entry).collect::<Vec<_>>());
+    page.insert("journal", found.stages.is_some());
+    String::from_utf8_lossy(&json::to_vec(&Value::Object(page))).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use coracle_api::codec::yaml;
+
+    use super::*;
+    use crate::why::{timeline, verdict};
+
+    #[test]
+    fn a_life_is_told_in_order() {
+        let parsed = |text: &str| yaml::decode(text.as_bytes()).unwrap();
+        let found = Found {
+            object: parsed(
+                "{kind: Pod, metadata: {name: p, namespace: d, creationTimestamp: '2026-03-01T11:00:00Z', \
+                 managedFields: [{manager: kubectl-run, time: '2026-03-01T11:00:00Z'}]}, spec: {nodeName: n}, \
+                 status: {phase: Running, conditions: [{type: Ready, status: 'True', lastTransitionTime: '2026-03-01T11:00:02Z'}]}}",
+            ),
+            events: Vec::new(),
+            stages: Some(vec![parsed(
+                "{when: '2026-03-01T11:00:00.250000Z', who: kube-scheduler, what: bind, outcome: n}",
+            )]),
+            owners: Vec::new(),
+            below: Vec::new(),
+        };
+        let (entries, verdict) = (timeline::entries(&found), verdict::verdict(&found));
+        assert_eq!(
+            text(&found, &verdict, &entries),
+            "pod/p of d runs on n and is ready\n\nWhat happened:\n  \
+             11:00:00.000            kubectl-run     created\n  \
+             11:00:00.250   +250 ms  kube-scheduler  bind: n\n  \
+             11:00:02.000  +2000 ms                  Ready is True\n"
+        );
+        assert!(json(&found, &verdict, &entries).contains(r#""state":"runs on n and is ready""#));
+    }
+}

@@ -1,0 +1,103 @@
+//! What happened to an object, in order. Pure.
+
+use coracle_api::Value;
+use coracle_api::time::{MicroTime, Time, Timestamp};
+
+use super::Found;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) when: Timestamp,
+    /// Empty: nobody says.
+    pub(super) who: String,
+    pub(super) what: String,
+}
+
+/// Everything that is known, the oldest first.
+pub(super) fn entries(found: &Found) -> Vec<Entry> {
+    let object = &found.object;
+    let mut all: Vec<Entry> = created(object).into_iter().collect();
+    all.extend(found.stages.iter().flatten().filter_map(stage));
+    all.extend(found.events.iter().filter_map(event));
+    all.extend(items(object, "conditions").iter().filter_map(condition));
+    all.extend(items(object, "containerStatuses").iter().flat_map(container));
+    all.extend(object.meta().deletion_timestamp().map(|until| {
+        let grace = object.meta().deletion_grace_period_seconds().unwrap_or_default();
+        Entry { when: until.plus_seconds(-grace), who: String::new(), what: "was told to go".to_string() }
+    }));
+    // The API keeps whole seconds of most times, the journal more: what falls into one second stands in the order of a life.
+    all.sort_by_key(|entry| entry.when);
+    all.dedup_by(|one, other| one.what == other.what && one.who == other.who);
+    all
+}
+
+pub(super) fn items<'a>(object: &'a Value, name: &str) -> &'a [Value] {
+    object.at(&["status", name]).and_then(Value::as_array).unwrap_or_default()
+}
+
+pub(super) fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
+    value.at(path).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn time(text: &str) -> Option<Timestamp> {
+    MicroTime::parse(text).map(|time| time.0).or_else(|_| Time::parse(text).map(|time| time.0)).ok()
+}
+
+fn created(object: &Value) -> Option<Entry> {
+    let meta = object.meta();
+    let writers = object.at(&["metadata", "managedFields"]).and_then(Value::as_array).unwrap_or_default();
+    let first = writers.iter().min_by_key(|writer| time(text(writer, &["time"])));
+    let who = first.map(|writer| text(writer, &["manager"])).unwrap_or_default().to_string();
+    let owner = meta.owner_references().find(|owner| owner.controller);
+    let what = match owner {
+        Some(owner) => format!("created, for {} {}", owner.kind, owner.name),
+        None => "created".to_string(),
+    };
+    Some(Entry { when: meta.creation_timestamp()?, who, what })
+}
+
+fn stage(stage: &Value) -> Option<Entry> {
+    let (what, outcome) = (text(stage, &["what"]), text(stage, &["outcome"]));
+    let what = if outcome.is_empty() { what.to_string() } else { format!("{what}: {outcome}") };
+    Some(Entry { when: time(text(stage, &["when"]))?, who: text(stage, &["who"]).to_string(), what })
+}
+
+fn event(event: &Value) -> Option<Entry> {
+    let path = ["lastTimestamp", "eventTime", "firstTimestamp"];
+    let when = path.iter().find_map(|name| time(text(event, &[name])))?;
+    let who = [text(event, &["source", "component"]), text(event, &["reportingComponent"])];
+    let who = who.into_iter().find(|who| !who.is_empty()).unwrap_or_default().to_string();
+    let count = event.get("count").and_then(Value::as_int).unwrap_or(1);
+    let often = if count > 1 { format!(" ({count} times)") } else { String::new() };
+    let what = format!("{}: {}{often}", text(event, &["reason"]), text(event, &["message"]));
+    Some(Entry { when, who, what })
+}
+
+fn condition(condition: &Value) -> Option<Entry> {
+    let when = time(text(condition, &["lastTransitionTime"]))?;
+    let told = [text(condition, &["reason"]), text(condition, &["message"])];
+    let told: Vec<&str> = told.into_iter().filter(|text| !text.is_empty()).collect();
+    let why = if told.is_empty() { String::new() } else { format!(" ({})", told.join(": ")) };
+    let what = format!("{} is {}{why}", text(condition, &["type"]), text(condition, &["status"]));
+    Some(Entry { when, who: String::new(), what })
+}
+
+fn container(status: &Value) -> Vec<Entry> {
+    let name = text(status, &["name"]);
+    let entry = |path: &[&str], what: String| {
+        Some(Entry { when: time(text(status, path))?, who: String::new(), what })
+    };
+    let ended = |state: &str| {
+        let code = status.at(&[state, "terminated", "exitCode"]).and_then(Value::as_int)?;
+        entry(&[state, "terminated", "finishedAt"], format!("container {name} ended with exit code {code}"))
+    };
+    [
+        entry(&["state", "running", "startedAt"], format!("container {name} started")),
+        ended("state"),
+        ended("lastState"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

@@ -1,0 +1,336 @@
+//! How an object is and what it waits for, in a person's words. Pure.
+
+use coracle_api::Value;
+
+use super::Found;
+use super::timeline::{items, text};
+
+/// What is to be said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// How it is, in a few words.
+    pub(super) state: String,
+    /// What it waits for, the first thing first.
+    pub(super) waits_for: Vec<String>,
+}
+
+fn verdict_of(state: impl Into<String>, waits_for: Vec<String>) -> Verdict {
+    Verdict { state: state.into(), waits_for }
+}
+
+/// How the object is.
+pub(super) fn verdict(found: &Found) -> Verdict {
+    let object = &found.object;
+    if object.meta().is_being_deleted() {
+        return going(object);
+    }
+    match text(object, &["kind"]) {
+        "Pod" => pod(object),
+        "Deployment" | "ReplicaSet" | "StatefulSet" | "ReplicationController" => replicas(found),
+        "DaemonSet" => daemons(found),
+        "Job" => job(found),
+        "Node" => node(object),
+        _ => other(object),
+    }
+}
+
+fn going(object: &Value) -> Verdict {
+    let finalizers: Vec<&str> = object.meta().finalizers().collect();
+    let mut waits = Vec::new();
+    if !finalizers.is_empty() {
+        waits.push(format!("whoever set these finalizers must take them away: {}", finalizers.join(", ")));
+    }
+    let node = text(object, &["spec", "nodeName"]);
+    if text(object, &["kind"]) == "Pod" && !node.is_empty() {
+        waits.push(format!("node {node} must end its containers and let it go"));
+    }
+    verdict_of("is going", waits)
+}
+
+/// A condition by its type.
+fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    items(object, "conditions").iter().find(|condition| text(condition, &["type"]) == kind)
+}
+
+fn is(condition: Option<&Value>, status: &str) -> bool {
+    condition.is_some_and(|condition| text(condition, &["status"]) == status)
+}
+
+fn pod(pod: &Value) -> Verdict {
+    match text(pod, &["status", "phase"]) {
+        "Succeeded" => return verdict_of("has ended well", Vec::new()),
+        "Failed" => return verdict_of(with_reason("has failed", pod), Vec::new()),
+        _ => {}
+    }
+    let node = text(pod, &["spec", "nodeName"]);
+    if node.is_empty() {
+        return verdict_of("waits for a node", unscheduled(pod));
+    }
+    let containers = items(pod, "initContainerStatuses").iter().chain(items(pod, "containerStatuses"));
+    let waiting: Vec<String> = containers.filter_map(container).collect();
+    let ready = condition(pod, "Ready");
+    if is(ready, "True") {
+        return verdict_of(format!("runs on {node} and is ready"), Vec::new());
+    }
+    if text(pod, &["status", "phase"]) != "Running" {
+        let waits = match waiting.is_empty() {
+            true => vec![format!("node {node} must take it up: nothing has been heard from there yet")],
+            false => waiting,
+        };
+        return verdict_of(format!("is on {node} and does not run yet"), waits);
+    }
+    let mut waits = waiting;
+    let gates = pod.at(&["spec", "readinessGates"]).and_then(Value::as_array).unwrap_or_default();
+    for gate in gates.iter().map(|gate| text(gate, &["conditionType"])) {
+        if !is(condition(pod, gate), "True") {
+            waits.push(format!("somebody must set its condition {gate} to True: it is a readiness gate"));
+        }
+    }
+    let told =
+        ready.map(|ready| text(ready, &["message"])).filter(|told| waits.is_empty() && !told.is_empty());
+    waits.extend(told.map(str::to_string));
+    verdict_of(format!("runs on {node} and is not ready"), waits)
+}
+
+fn unscheduled(pod: &Value) -> Vec<String> {
+    let Some(scheduled) = condition(pod, "PodScheduled") else {
+        let scheduler = text(pod, &["spec", "schedulerName"]);
+        return vec![format!(
+            "the scheduler {scheduler:?} must look at it: it has not yet, or there is none of that name"
+        )];
+    };
+    if text(scheduled, &["reason"]) == "SchedulingGated" {
+        let gates = pod.at(&["spec", "schedulingGates"]).and_then(Value::as_array).unwrap_or_default();
+        let gates: Vec<&str> = gates.iter().map(|gate| text(gate, &["name"])).collect();
+        return vec![format!("whoever set these scheduling gates must take them away: {}", gates.join(", "))];
+    }
+    vec![format!("no node will do: {}", text(scheduled, &["message"]))]
+}
+
+/// What a container that does not run waits for.
+fn container(status: &Value) -> Option<String> {
+    let name = text(status, &["name"]);
+    let waiting = status.at(&["state", "waiting"]);
+    if let Some(waiting) = waiting {
+        let told = text(waiting, &["message"]);
+        let why = if told.is_empty() { String::new() } else { format!(": {told}") };
+        return Some(format!("container {name} is {}{why}", text(waiting, &["reason"])));
+    }
+    let unready = status.get("ready").and_then(Value::as_bool) == Some(false);
+    let runs = status.at(&["state", "running"]).is_some();
+    (unready && runs).then(|| format!("container {name} runs and is not ready"))
+}
+
+fn with_reason(state: &str, object: &Value) -> String {
+    let told = [text(object, &["status", "reason"]), text(object, &["status", "message"])];
+    let told: Vec<&str> = told.into_iter().filter(|text| !text.is_empty()).collect();
+    if told.is_empty() { state.to_string() } else { format!("{state} ({})", told.join(": ")) }
+}
+
+fn number(object: &Value, path: &[&str]) -> i64 {
+    object.at(path).and_then(Value::as_int).unwrap_or_default()
+}
+
+/// The first pod below that is not as it should be.
+fn first_below(found: &Found) -> Option<String> {
+    let unready = found
+        .below
+        .iter()
+        .find(|pod| !is(condition(pod, "Ready"), "True") && text(pod, &["status", "phase"]) != "Succeeded")?;
+    let verdict = verdict(&Found {
+        object: unready.clone(),
+        events: Vec::new(),
+        stages: None,
+        owners: Vec::new(),
+        below: Vec::new(),
+    });
+    let why = verdict.waits_for.first().map(|why| format!(": {why}")).unwrap_or_default();
+    Some(format!("pod/{} {}{why}", unready.meta().name(), verdict.state))
+}
+
+/// What a controller has said of its failure to make pods, or to make progress.
+fn complaints(object: &Value) -> Vec<String> {
+    let mut told = Vec::new();
+    if let Some(failure) = condition(object, "ReplicaFailure").filter(|failure| is(Some(failure), "True")) {
+        told.push(format!("pods cannot be made: {}", text(failure, &["message"])));
+    }
+    if let Some(progress) = condition(object, "Progressing").filter(|progress| is(Some(progress), "False")) {
+        told.push(format!("it makes no progress: {}", text(progress, &["message"])));
+    }
+    told
+}
+
+fn behind(object: &Value) -> Option<String> {
+    let (seen, is) = (number(object, &["status", "observedGeneration"]), object.meta().generation());
+    (seen < is)
+        .then(|| "its controller must look at its last change: it has not yet, or does not run".to_string())
+}
+
+fn replicas(found: &Found) -> Verdict {
+    let object = &found.object;
+    let wanted = object.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or(1);
+    let available = number(object, &["status", "availableReplicas"]);
+    let state = format!("has {available} of {wanted} pods available");
+    let mut waits: Vec<String> = behind(object).into_iter().collect();
+    if object.at(&["spec", "paused"]).and_then(Value::as_bool) == Some(true) {
+        waits.push("somebody must resume it: it is paused".to_string());
+    }
+    waits.extend(complaints(object));
+    if available < wanted {
+        waits.extend(first_below(found));
+    }
+    verdict_of(state, waits)
+}
+
+fn daemons(found: &Found) -> Verdict {
+    let count = |name: &str| number(&found.object, &["status", name]);
+    let (wanted, available) = (count("desiredNumberScheduled"), count("numberAvailable"));
+    let mut waits: Vec<String> = behind(&found.object).into_iter().collect();
+    if available < wanted {
+        waits.extend(first_below(found));
+    }
+    verdict_of(format!("runs on {available} of {wanted} nodes"), waits)
+}
+
+fn job(found: &Found) -> Verdict {
+    let object = &found.object;
+    for (kind, state) in
+        [("Complete", "is complete"), ("Failed", "has failed"), ("Suspended", "is suspended")]
+    {
+        if let Some(condition) = condition(object, kind).filter(|condition| is(Some(condition), "True")) {
+            let told = text(condition, &["message"]);
+            let why = if told.is_empty() { String::new() } else { format!(" ({told})") };
+            return verdict_of(format!("{state}{why}"), Vec::new());
+        }
+    }
+    let count = |name: &str| number(object, &["status", name]);
+    let wanted = object.at(&["spec", "completions"]).and_then(Value::as_int).unwrap_or(1);
+    let (done, failed, active) = (count("succeeded"), count("failed"), count("active"));
+    let state = format!("has {done} of {wanted} completions, {failed} failures, {active} pods at work");
+    verdict_of(state, first_below(found).into_iter().collect())
+}
+
+fn node(node: &Value) -> Verdict {
+    let ready = condition(node, "Ready");
+    let mut told: Vec<String> = Vec::new();
+    let taints = node.at(&["spec", "taints"]).and_then(Value::as_array).unwrap_or_default();
+    for taint in taints {
+        told.push(format!(
+            "the taint {}:{} keeps pods away",
+            text(taint, &["key"]),
+            text(taint, &["effect"])
+        ));
+    }
+    let state = match ready.map(|ready| text(ready, &["status"])) {
+        Some("True") if taints.is_empty() => "is ready",
+        Some("True") => "is ready, and takes not every pod",
+        Some("False") => "is not ready",
+        Some(_) => "has fallen silent",
+        None => "has never said how it is",
+    };
+    if let Some(ready) = ready.filter(|ready| !is(Some(ready), "True")) {
+        told.insert(0, text(ready, &["message"]).to_string());
+    }
+    verdict_of(state, told)
+}
+
+/// Anything else: its phase, and the conditions that are not true.
+fn other(object: &Value) -> Verdict {
+    let phase = text(object, &["status", "phase"]);
+    let state = if phase.is_empty() { "is there".to_string() } else { format!("is {phase}") };
+    let false_ones = items(object, "conditions").iter().filter(|condition| is(Some(condition), "False"));
+    let told = false_ones.map(|condition| {
+        format!("{} is False: {}", text(condition, &["type"]), text(condition, &["message"]))
+    });
+    verdict_of(state, told.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use coracle_api::codec::yaml;
+
+    use super::*;
+
+    fn found(object: &str, below: &[&str]) -> Found {
+        let parsed = |text: &str| yaml::decode(text.as_bytes()).unwrap();
+        let below = below.iter().map(|text| parsed(text)).collect();
+        Found { object: parsed(object), events: Vec::new(), stages: None, owners: Vec::new(), below }
+    }
+
+    fn check(object: &str, below: &[&str], state: &str, waits_for: &[&str]) {
+        let waits_for = waits_for.iter().map(ToString::to_string).collect();
+        assert_eq!(verdict(&found(object, below)), verdict_of(state, waits_for), "{object}");
+    }
+
+    const UNFIT: &str = "{kind: Pod, metadata: {name: p}, spec: {}, status: {phase: Pending, conditions: [\
+        {type: PodScheduled, status: 'False', reason: Unschedulable, message: '0/5 nodes are available'}]}}";
+
+    #[test]
+    fn a_pod_says_what_it_waits_for() {
+        check(UNFIT, &[], "waits for a node", &["no node will do: 0/5 nodes are available"]);
+        check(
+            "{kind: Pod, spec: {schedulerName: mine}, status: {phase: Pending}}",
+            &[],
+            "waits for a node",
+            &["the scheduler \"mine\" must look at it: it has not yet, or there is none of that name"],
+        );
+        check(
+            "{kind: Pod, spec: {schedulingGates: [{name: a}, {name: b}]}, status: {conditions: [\
+             {type: PodScheduled, status: 'False', reason: SchedulingGated}]}}",
+            &[],
+            "waits for a node",
+            &["whoever set these scheduling gates must take them away: a, b"],
+        );
+        check(
+            "{kind: Pod, spec: {nodeName: n}, status: {phase: Pending, containerStatuses: [\
+             {name: c, state: {waiting: {reason: ImagePullBackOff, message: no such image}}}]}}",
+            &[],
+            "is on n and does not run yet",
+            &["container c is ImagePullBackOff: no such image"],
+        );
+        check(
+            "{kind: Pod, spec: {nodeName: n, readinessGates: [{conditionType: g}]}, status: {phase: Running}}",
+            &[],
+            "runs on n and is not ready",
+            &["somebody must set its condition g to True: it is a readiness gate"],
+        );
+        check(
+            "{kind: Pod, metadata: {deletionTimestamp: '2026-03-01T11:00:00Z', finalizers: [f]}, spec: {nodeName: n}}",
+            &[],
+            "is going",
+            &[
+                "whoever set these finalizers must take them away: f",
+                "node n must end its containers and let it go",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_workload_points_at_what_holds_it_up() {
+        check(
+            "{kind: Deployment, metadata: {generation: 2}, spec: {replicas: 3}, status: {observedGeneration: 2, availableReplicas: 1}}",
+            &[UNFIT],
+            "has 1 of 3 pods available",
+            &["pod/p waits for a node: no node will do: 0/5 nodes are available"],
+        );
+        check(
+            "{kind: ReplicaSet, metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 1}}",
+            &[],
+            "has 0 of 1 pods available",
+            &["its controller must look at its last change: it has not yet, or does not run"],
+        );
+        check(
+            "{kind: Job, spec: {completions: 2}, status: {succeeded: 1, active: 1}}",
+            &[],
+            "has 1 of 2 completions, 0 failures, 1 pods at work",
+            &[],
+        );
+        check(
+            "{kind: Node, spec: {taints: [{key: k, effect: NoSchedule}]}, status: {conditions: [\
+             {type: Ready, status: Unknown, message: Kubelet stopped posting node status.}]}}",
+            &[],
+            "has fallen silent",
+            &["Kubelet stopped posting node status.", "the taint k:NoSchedule keeps pods away"],
+        );
+    }
+}
