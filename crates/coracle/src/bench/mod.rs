@@ -7,6 +7,7 @@
 mod connection;
 mod load;
 mod objects;
+mod pods;
 mod report;
 mod scene;
 mod target;
@@ -17,6 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use coracle_client::ConfigError;
 
 use crate::process::{self, ProcessError};
 use connection::RequestError;
@@ -82,6 +84,20 @@ enum What {
         #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
         objects: usize,
     },
+    /// Create single pods, and see how fast they get nodes and become ready; needs nodes, real or simulated
+    Schedule {
+        /// How many
+        #[arg(long, value_name = "COUNT", default_value_t = 3_000)]
+        pods: usize,
+    },
+    /// Create a Deployment, and see how fast its pods get nodes and become ready; needs nodes, real or simulated
+    Deploy {
+        /// How many pods it has
+        #[arg(long, value_name = "COUNT", default_value_t = 1_000)]
+        replicas: usize,
+    },
+    /// Ask nothing, and see what the server uses meanwhile
+    Idle,
     /// Of ten requests six get, two patch, one creates, one lists twenty
     Mixed,
 }
@@ -94,6 +110,10 @@ pub(crate) enum BenchError {
     Target(#[from] TargetError),
     #[error(transparent)]
     Request(#[from] RequestError),
+    #[error("there is no way to the server")]
+    Config(#[from] ConfigError),
+    #[error("--server-pid must be given: what the server uses is all there is to see")]
+    NoProcess,
     #[error("{0}: its usage cannot be read: {1}")]
     Usage(u32, std::io::Error),
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::StatusCode;
+use tokio::time::Instant;
 
 use super::connection::{Connection, Question, RequestError};
 use super::load::{self, Asked, Until};
@@ -11,7 +12,7 @@ use super::report::Report;
 use super::target::Target;
 use super::usage::Usage;
 use super::watching::{self, Watched};
-use super::{Bench, BenchError, What};
+use super::{Bench, BenchError, What, pods};
 use crate::world::WORLD;
 
 /// How many ConfigMaps are there to get.
@@ -90,6 +91,9 @@ impl Scene<'_> {
             What::List { objects, gzip } => self.lists(objects, gzip).await,
             What::Watch { watchers, events } => self.watches(watchers, events).await,
             What::Fill { objects } => self.fills(objects).await,
+            What::Schedule { pods } => self.schedules(pods).await,
+            What::Deploy { replicas } => self.deploys(replicas).await,
+            What::Idle => self.idles().await,
             What::Mixed => {
                 self.prepare(FEW, "configmaps", config_map).await?;
                 self.requests(move |client, n| mixed(&maps, size, client, n)).await
@@ -179,6 +183,53 @@ impl Scene<'_> {
         report.rate(names, "", deliveries as f64, took, used(usage));
         report.add("delivered_megabytes", "delivered in all", bytes as f64 / 1e6, "MB");
         usage.inspect(|(before, after)| report.usage(*before, *after));
+        Ok(report)
+    }
+
+    async fn schedules(&self, pods: usize) -> Result<Report, BenchError> {
+        let watched = pods::Watched::begin(self.command.kubeconfig.as_deref(), &self.namespace).await?;
+        let (before, begun) = (self.usage()?, Instant::now());
+        let asked = self.prepare(pods, "pods", pod).await?;
+        let took = watched.all(pods, begun).await;
+        let mut report = self.lives(pods, &took, before)?;
+        report.add("created_seconds", "created within", asked.took.as_secs_f64(), "s");
+        Ok(report)
+    }
+
+    async fn deploys(&self, replicas: usize) -> Result<Report, BenchError> {
+        let watched = pods::Watched::begin(self.command.kubeconfig.as_deref(), &self.namespace).await?;
+        let (before, begun) = (self.usage()?, Instant::now());
+        let deployments = format!("/apis/apps/v1/namespaces/{}/deployments", self.namespace);
+        let mut connection = Connection::open(self.target).await?;
+        connection.ask(Question::post(deployments.as_str(), pods::deployment(replicas))).await?;
+        let took = watched.all(replicas, begun).await;
+        let report = self.lives(replicas, &took, before)?;
+        connection.ask(Question::delete(format!("{deployments}/bench"))).await?;
+        Ok(report)
+    }
+
+    fn lives(&self, pods: usize, took: &pods::Took, before: Option<Usage>) -> Result<Report, BenchError> {
+        let mut report = Report::default();
+        report.add("bound_seconds", "all have nodes within", took.bound.as_secs_f64(), "s");
+        report.add(
+            "bound_per_second",
+            "pods that get nodes per second",
+            pods as f64 / took.bound.as_secs_f64(),
+            "",
+        );
+        report.add("ready_seconds", "all are ready within", took.ready.as_secs_f64(), "s");
+        before.zip(self.usage()?).inspect(|(before, after)| report.usage(*before, *after));
+        Ok(report)
+    }
+
+    async fn idles(&self) -> Result<Report, BenchError> {
+        let before = self.usage()?.ok_or(BenchError::NoProcess)?;
+        tokio::time::sleep(self.command.lasts()).await;
+        let after = self.usage()?.ok_or(BenchError::NoProcess)?;
+        let share = (after.cpu - before.cpu).as_secs_f64() / self.command.lasts().as_secs_f64();
+        let mut report = Report::default();
+        report.add("cpu_percent", "of a core is used", share * 100.0, "%");
+        report.usage(before, after);
         Ok(report)
     }
 

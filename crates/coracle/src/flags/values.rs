@@ -52,3 +52,9 @@ pub(crate) fn text(option: &mut String, text: &str) -> Set {
     *option = text.to_string();
     Ok(())
 }
+
+pub(crate) fn float(option: &mut f64, text: &str) -> Set {
+    let invalid = || format!("strconv.ParseFloat: parsing {}: invalid syntax", Quoted(text));
+    *option = text.parse().ok().filter(|number: &f64| number.is_finite()).ok_or_else(invalid)?;
+    Ok(())
+}

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::nodes::{NODES, NodeOptions, SECTIONS};
 use super::not_yet::NOT_YET;
 use crate::flags::values::{duration, file, list, number, switch, text};
 use crate::flags::{Flag, Table, Takes};
@@ -21,6 +22,8 @@ pub(super) struct Options {
     pub(super) retry_period: Duration,
     pub(super) lease_name: String,
     pub(super) lease_namespace: String,
+    pub(super) concurrent_deployment_syncs: i64,
+    pub(super) nodes: NodeOptions,
     pub(super) verbosity: i64,
 }
 
@@ -39,6 +42,8 @@ impl Default for Options {
             retry_period: Duration::from_secs(2),
             lease_name: "kube-controller-manager".to_string(),
             lease_namespace: "kube-system".to_string(),
+            concurrent_deployment_syncs: 5,
+            nodes: NodeOptions::default(),
             verbosity: 0,
         }
     }
@@ -47,12 +52,25 @@ impl Default for Options {
 pub(super) const TABLE: Table<Options> = Table {
     component: "kube-controller-manager",
     about: "The controllers of Kubernetes: they bring the cluster's objects to the state that was asked for.",
-    sections: &["generic", "leader election", "replicaset-controller", "misc", "logs"],
-    flags: &[GENERIC, ELECTION, CONTROLLERS],
+    sections: &[
+        "generic",
+        "leader election",
+        "deployment-controller",
+        SECTIONS[0],
+        SECTIONS[1],
+        SECTIONS[2],
+        SECTIONS[3],
+        SECTIONS[4],
+        SECTIONS[5],
+        "replicaset-controller",
+        "misc",
+        "logs",
+    ],
+    flags: &[GENERIC, ELECTION, NODES, CONTROLLERS],
     not_yet: NOT_YET,
 };
 
-const fn value(
+pub(super) const fn value(
     section: &'static str,
     name: &'static str,
     what: &'static str,
@@ -155,11 +173,21 @@ const ELECTION: &[Flag<Options>] = &[
     ),
 ];
 
-const CONTROLLERS: &[Flag<Options>] = &[value(
-    "replicaset-controller",
-    "concurrent-replicaset-syncs",
-    "NUMBER",
-    "5",
-    "ReplicaSets that are looked at in parallel",
-    |options, given| number(&mut options.concurrent_replicaset_syncs, given),
-)];
+const CONTROLLERS: &[Flag<Options>] = &[
+    value(
+        "deployment-controller",
+        "concurrent-deployment-syncs",
+        "NUMBER",
+        "5",
+        "Deployments that are looked at in parallel",
+        |options, given| number(&mut options.concurrent_deployment_syncs, given),
+    ),
+    value(
+        "replicaset-controller",
+        "concurrent-replicaset-syncs",
+        "NUMBER",
+        "5",
+        "ReplicaSets that are looked at in parallel",
+        |options, given| number(&mut options.concurrent_replicaset_syncs, given),
+    ),
+];

@@ -1,6 +1,7 @@
 //! `coracle kube-controller-manager`: the controllers as a process of their own, over HTTPS, with upstream's flags.
 
 mod flags;
+mod nodes;
 mod not_yet;
 
 use clap::Args;
@@ -57,9 +58,13 @@ pub(crate) fn run(command: &KubeControllerManager) -> Result<(), ManagerError> {
 async fn manage(options: &Options) -> Result<(), ManagerError> {
     let everything = ["*".to_string()];
     let named = if options.controllers.is_empty() { &everything } else { options.controllers.as_slice() };
-    let workers = usize::try_from(options.concurrent_replicaset_syncs).unwrap_or(1).max(1);
-    let selected = Selected::parse(named)?;
-    let manager = Manager { selected, concurrent_replicaset_syncs: workers, ..Manager::default() };
+    let workers = |count: i64| usize::try_from(count).unwrap_or(1).max(1);
+    let manager = options.nodes.complete(Manager {
+        selected: Selected::parse(named)?,
+        concurrent_deployment_syncs: workers(options.concurrent_deployment_syncs),
+        concurrent_replicaset_syncs: workers(options.concurrent_replicaset_syncs),
+        ..Manager::default()
+    })?;
     let election = election(options);
     election.check()?;
 
