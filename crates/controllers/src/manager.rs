@@ -11,7 +11,9 @@ use tracing::info;
 use crate::frame::Context;
 use crate::views::ReplicaSet;
 use crate::{
-    clusterrole_aggregation, daemonset, deployment, endpoints, endpointslice, endpointslice_mirroring, garbage_collector, namespace, nodeipam, nodelifecycle, podgc, replicaset, replicationcontroller, resource_quota, root_ca_publisher, serviceaccount, tainteviction,
+    clusterrole_aggregation, daemonset, deployment, endpoints, endpointslice, endpointslice_mirroring,
+    garbage_collector, namespace, nodeipam, nodelifecycle, podgc, replicaset, replicationcontroller,
+    resource_quota, root_ca_publisher, serviceaccount, tainteviction,
 };
 
 /// A controller that there is.
