@@ -119,17 +119,17 @@ impl Informers {
         }
         let informer = Informer { shared: Arc::new(Shared::default()) };
         let reflector = reflector::Reflector::new(self.client.clone(), selection, informer.shared.clone());
-        let (alive, ended) = oneshot::channel::<()>();
+        let (end, ended) = oneshot::channel::<()>();
         self.tasks.spawn(async move {
             tokio::select! {
                 biased;
-                // Nothing is ever sent: it resolves when the other half is gone.
-                _ = ended => {}
+                // Whoever holds the informer needs no factory: where that is gone, this never comes.
+                Ok(()) = ended => {}
                 () = reflector.run() => {}
             }
         });
         let synced = informer.shared.synced();
-        made.informers.insert(name, One { informer: Box::new(informer.clone()), synced, _alive: alive });
+        made.informers.insert(name, One { informer: Box::new(informer.clone()), synced, end });
         informer
     }
 
@@ -137,10 +137,16 @@ impl Informers {
     /// gets another. For resources that have gone from the server.
     pub fn end<T: Projection>(&self, informer: &Informer<T>) {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        made.informers.retain(|_, one| {
+        let is_it = |one: &One| {
             let known = one.informer.downcast_ref::<Informer<T>>();
-            !known.is_some_and(|known| Arc::ptr_eq(&known.shared, &informer.shared))
-        });
+            known.is_some_and(|known| Arc::ptr_eq(&known.shared, &informer.shared))
+        };
+        let name = made.informers.iter().find(|(_, one)| is_it(one)).map(|(name, _)| name.clone());
+        if let Some(one) = name.and_then(|name| made.informers.remove(&name))
+            && one.end.send(()).is_err()
+        {
+            tracing::debug!("the informer's task has ended already");
+        }
     }
 
     /// Resolves when every informer that has been made by now holds what the server had.
@@ -161,8 +167,8 @@ impl Informers {
 struct One {
     informer: Box<dyn Any + Send>,
     synced: watch::Receiver<bool>,
-    /// Ends its reflector when it is dropped.
-    _alive: oneshot::Sender<()>,
+    /// Ends its reflector.
+    end: oneshot::Sender<()>,
 }
 
 /// A part of the cluster's state, in memory. Clones are the same.
