@@ -17,6 +17,7 @@ pub mod apply;
 pub mod catalog;
 pub mod codec;
 pub mod convert;
+pub mod cron;
 pub mod defaults;
 pub mod field_error;
 pub mod fuzz;

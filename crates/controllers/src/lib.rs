@@ -6,14 +6,17 @@
 //! that several of them look at. The [`manager`] begins those that were asked for.
 
 pub mod clusterrole_aggregation;
+pub mod cronjob;
 pub mod daemonset;
 pub mod deployment;
+pub mod disruption;
 pub mod endpoints;
 pub mod endpointslice;
 pub mod endpointslice_mirroring;
 pub mod frame;
 pub mod garbage_collector;
 pub mod history;
+pub mod job;
 pub mod manager;
 pub mod namespace;
 pub mod nodeipam;
@@ -26,8 +29,10 @@ pub mod replicationcontroller;
 pub mod resource_quota;
 pub mod root_ca_publisher;
 pub mod serviceaccount;
+pub mod statefulset;
 pub mod tainteviction;
 pub mod template;
+pub mod ttl_after_finished;
 pub mod views;
 mod write_status;
 

@@ -11,9 +11,10 @@ use tracing::info;
 use crate::frame::Context;
 use crate::views::ReplicaSet;
 use crate::{
-    clusterrole_aggregation, daemonset, deployment, endpoints, endpointslice, endpointslice_mirroring,
-    garbage_collector, namespace, nodeipam, nodelifecycle, podgc, replicaset, replicationcontroller,
-    resource_quota, root_ca_publisher, serviceaccount, tainteviction,
+    clusterrole_aggregation, cronjob, daemonset, deployment, disruption, endpoints, endpointslice,
+    endpointslice_mirroring, garbage_collector, job, namespace, nodeipam, nodelifecycle, podgc, replicaset,
+    replicationcontroller, resource_quota, root_ca_publisher, serviceaccount, statefulset, tainteviction,
+    ttl_after_finished,
 };
 
 /// A controller that there is.
@@ -33,6 +34,13 @@ const KNOWN: &[Known] = &[
         begin: |context, _| Box::pin(async move { clusterrole_aggregation::run(&context).await }),
     },
     Known {
+        name: "cronjob-controller",
+        alias: "cronjob",
+        begin: |context, with| {
+            Box::pin(async move { cronjob::run(&context, with.concurrent_cron_job_syncs).await })
+        },
+    },
+    Known {
         name: "daemonset-controller",
         alias: "daemonset",
         begin: |context, with| {
@@ -45,6 +53,11 @@ const KNOWN: &[Known] = &[
         begin: |context, with| {
             Box::pin(async move { deployment::run(&context, with.concurrent_deployment_syncs).await })
         },
+    },
+    Known {
+        name: "disruption-controller",
+        alias: "disruption",
+        begin: |context, _| Box::pin(async move { disruption::run(&context).await }),
     },
     Known {
         name: "endpoints-controller",
@@ -74,6 +87,11 @@ const KNOWN: &[Known] = &[
         begin: |context, with| {
             Box::pin(async move { garbage_collector::run(&context, with.concurrent_gc_syncs).await })
         },
+    },
+    Known {
+        name: "job-controller",
+        alias: "job",
+        begin: |context, with| Box::pin(async move { job::run(&context, with.concurrent_job_syncs).await }),
     },
     Known {
         name: "namespace-controller",
@@ -135,9 +153,25 @@ const KNOWN: &[Known] = &[
         begin: |context, _| Box::pin(async move { serviceaccount::run(&context).await }),
     },
     Known {
+        name: "statefulset-controller",
+        alias: "statefulset",
+        begin: |context, with| {
+            Box::pin(async move { statefulset::run(&context, with.concurrent_statefulset_syncs).await })
+        },
+    },
+    Known {
         name: "taint-eviction-controller",
         alias: "taint-eviction-controller",
         begin: |context, _| Box::pin(async move { tainteviction::run(&context).await }),
+    },
+    Known {
+        name: "ttl-after-finished-controller",
+        alias: "ttl-after-finished",
+        begin: |context, with| {
+            Box::pin(async move {
+                ttl_after_finished::run(&context, with.concurrent_ttl_after_finished_syncs).await
+            })
+        },
     },
 ];
 
@@ -220,6 +254,14 @@ pub struct Manager {
     pub concurrent_resource_quota_syncs: usize,
     /// The authority that pods know the API server by, in PEM; without it none is published.
     pub root_ca: Option<Arc<str>>,
+    /// Workers of the Job controller.
+    pub concurrent_job_syncs: usize,
+    /// Workers of the StatefulSet controller.
+    pub concurrent_statefulset_syncs: usize,
+    /// Workers of the CronJob controller.
+    pub concurrent_cron_job_syncs: usize,
+    /// Workers of the controller of finished Jobs.
+    pub concurrent_ttl_after_finished_syncs: usize,
     /// Workers of the ReplicationController controller.
     pub concurrent_rc_syncs: usize,
 }
@@ -242,6 +284,10 @@ impl Default for Manager {
             terminated_pod_gc_threshold: 12500,
             concurrent_resource_quota_syncs: 5,
             root_ca: None,
+            concurrent_job_syncs: 5,
+            concurrent_statefulset_syncs: 5,
+            concurrent_cron_job_syncs: 5,
+            concurrent_ttl_after_finished_syncs: 5,
             concurrent_rc_syncs: 5,
         }
     }

@@ -31,6 +31,10 @@ async fn every_node_gets_a_pod_and_a_new_template_reaches_all() {
             .await
             .unwrap();
     }
+    // A node that has just come is not ready; nobody here says that it is by now.
+    for name in ["n1", "n2", "n3"] {
+        nodes.patch(name, &Patch::Merge(object("{spec: {taints: null}}"))).await.unwrap();
+    }
     // There is no scheduler: what a pod is bound for is where it runs.
     let ready = object("{phase: Running, conditions: [{type: Ready, status: 'True'}]}");
     let running = run_pods(&cluster.client, move |_| Some(ready.clone()));

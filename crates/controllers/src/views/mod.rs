@@ -1,16 +1,21 @@
 //! What controllers hold of objects that several of them look at.
 
+mod cron_job;
 mod daemon_set;
 mod deployment;
 mod end;
+mod job;
 mod node;
 mod owned;
 mod pod;
 mod replica_set;
 mod service;
+mod stateful_set;
 
+pub use cron_job::{Concurrency, CronJob};
 pub use daemon_set::DaemonSet;
 pub use deployment::{Deployment, Rollout};
+pub use job::Job;
 pub use node::{Node, NodeCondition};
 pub use owned::{FOREGROUND, ORPHAN, Owned, Owner};
 pub use pod::{
@@ -19,6 +24,7 @@ pub use pod::{
 };
 pub use replica_set::ReplicaSet;
 pub use service::Service;
+pub use stateful_set::StatefulSet;
 
 /// The index of pods, and of whatever else is controlled, by the UID of what controls them. Those that nothing controls
 /// are found under the namespace, after a slash that no UID has.

@@ -57,6 +57,8 @@ pub struct Pod {
     pub index: Option<JobIndex>,
     /// When and how it came to its end, if it has ended or is going.
     pub end: Option<Box<End>>,
+    /// Since when it is said to be about to be disrupted, by anybody but its kubelet.
+    pub disrupted_since: Option<Timestamp>,
 }
 
 /// A port of a container that has a name.
@@ -230,6 +232,7 @@ impl Projection for Pod {
             is_tracked: meta.has_finalizer(JOB_TRACKING),
             index: job_index(meta),
             end: end::of(&object).map(Box::new),
+            disrupted_since: statuses("conditions").iter().find_map(disrupted_since),
         })
     }
 }
@@ -248,6 +251,12 @@ fn ready(condition: &Value) -> Option<(bool, Option<Timestamp>)> {
     let condition = condition.as_object().filter(|condition| condition.text("type") == "Ready")?;
     let since = Time::parse(condition.text("lastTransitionTime")).ok().map(|time| time.0);
     Some((condition.text("status") == "True", since))
+}
+
+fn disrupted_since(condition: &Value) -> Option<Timestamp> {
+    let condition = condition.as_object().filter(|one| one.text("type") == "DisruptionTarget")?;
+    let is_said = condition.text("status") == "True" && condition.text("reason") != "TerminationByKubelet";
+    Time::parse(condition.text("lastTransitionTime")).ok().map(|time| time.0).filter(|_| is_said)
 }
 
 fn most_restarts(statuses: &[Value], counts: impl Fn(&str) -> bool) -> i64 {

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use coracle_controllers::Manager;
+
 use super::nodes::{NODES, NodeOptions, SECTIONS};
 use super::not_yet::NOT_YET;
 use crate::flags::values::{duration, file, list, number, switch, text};
@@ -13,7 +15,7 @@ pub(super) struct Options {
     pub(super) kubeconfig: Option<PathBuf>,
     pub(super) master: String,
     pub(super) controllers: Vec<String>,
-    pub(super) concurrent_replicaset_syncs: i64,
+    pub(super) manager: Manager,
     pub(super) qps: i64,
     pub(super) burst: i64,
     pub(super) leader_elect: bool,
@@ -22,7 +24,6 @@ pub(super) struct Options {
     pub(super) retry_period: Duration,
     pub(super) lease_name: String,
     pub(super) lease_namespace: String,
-    pub(super) concurrent_deployment_syncs: i64,
     pub(super) nodes: NodeOptions,
     pub(super) verbosity: i64,
 }
@@ -33,7 +34,7 @@ impl Default for Options {
             kubeconfig: None,
             master: String::new(),
             controllers: Vec::new(),
-            concurrent_replicaset_syncs: 5,
+            manager: Manager::default(),
             qps: 20,
             burst: 30,
             leader_elect: true,
@@ -42,7 +43,6 @@ impl Default for Options {
             retry_period: Duration::from_secs(2),
             lease_name: "kube-controller-manager".to_string(),
             lease_namespace: "kube-system".to_string(),
-            concurrent_deployment_syncs: 5,
             nodes: NodeOptions::default(),
             verbosity: 0,
         }
@@ -55,6 +55,8 @@ pub(super) const TABLE: Table<Options> = Table {
     sections: &[
         "generic",
         "leader election",
+        "cronjob-controller",
+        "daemonset-controller",
         "deployment-controller",
         SECTIONS[0],
         SECTIONS[1],
@@ -62,7 +64,11 @@ pub(super) const TABLE: Table<Options> = Table {
         SECTIONS[3],
         SECTIONS[4],
         SECTIONS[5],
+        "job-controller",
         "replicaset-controller",
+        "replicationcontroller-controller",
+        "statefulset-controller",
+        "ttl-after-finished-controller",
         "misc",
         "logs",
     ],
@@ -173,14 +179,46 @@ const ELECTION: &[Flag<Options>] = &[
     ),
 ];
 
+/// Takes a number of workers; at least one works.
+fn workers(count: &mut usize, given: &str) -> Result<(), String> {
+    let mut asked = 0;
+    number(&mut asked, given)?;
+    *count = usize::try_from(asked).unwrap_or_default().max(1);
+    Ok(())
+}
+
 const CONTROLLERS: &[Flag<Options>] = &[
+    value(
+        "cronjob-controller",
+        "concurrent-cron-job-syncs",
+        "NUMBER",
+        "5",
+        "CronJobs that are looked at in parallel",
+        |options, given| workers(&mut options.manager.concurrent_cron_job_syncs, given),
+    ),
+    value(
+        "daemonset-controller",
+        "concurrent-daemonset-syncs",
+        "NUMBER",
+        "2",
+        "DaemonSets that are looked at in parallel",
+        |options, given| workers(&mut options.manager.concurrent_daemonset_syncs, given),
+    ),
     value(
         "deployment-controller",
         "concurrent-deployment-syncs",
         "NUMBER",
         "5",
         "Deployments that are looked at in parallel",
-        |options, given| number(&mut options.concurrent_deployment_syncs, given),
+        |options, given| workers(&mut options.manager.concurrent_deployment_syncs, given),
+    ),
+    value(
+        "job-controller",
+        "concurrent-job-syncs",
+        "NUMBER",
+        "5",
+        "Jobs that are looked at in parallel",
+        |options, given| workers(&mut options.manager.concurrent_job_syncs, given),
     ),
     value(
         "replicaset-controller",
@@ -188,6 +226,30 @@ const CONTROLLERS: &[Flag<Options>] = &[
         "NUMBER",
         "5",
         "ReplicaSets that are looked at in parallel",
-        |options, given| number(&mut options.concurrent_replicaset_syncs, given),
+        |options, given| workers(&mut options.manager.concurrent_replicaset_syncs, given),
+    ),
+    value(
+        "replicationcontroller-controller",
+        "concurrent-rc-syncs",
+        "NUMBER",
+        "5",
+        "ReplicationControllers that are looked at in parallel",
+        |options, given| workers(&mut options.manager.concurrent_rc_syncs, given),
+    ),
+    value(
+        "statefulset-controller",
+        "concurrent-statefulset-syncs",
+        "NUMBER",
+        "5",
+        "StatefulSets that are looked at in parallel",
+        |options, given| workers(&mut options.manager.concurrent_statefulset_syncs, given),
+    ),
+    value(
+        "ttl-after-finished-controller",
+        "concurrent-ttl-after-finished-syncs",
+        "NUMBER",
+        "5",
+        "Finished Jobs that are looked at in parallel",
+        |options, given| workers(&mut options.manager.concurrent_ttl_after_finished_syncs, given),
     ),
 ];

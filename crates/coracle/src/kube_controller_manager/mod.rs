@@ -58,13 +58,8 @@ pub(crate) fn run(command: &KubeControllerManager) -> Result<(), ManagerError> {
 async fn manage(options: &Options) -> Result<(), ManagerError> {
     let everything = ["*".to_string()];
     let named = if options.controllers.is_empty() { &everything } else { options.controllers.as_slice() };
-    let workers = |count: i64| usize::try_from(count).unwrap_or(1).max(1);
-    let manager = options.nodes.complete(Manager {
-        selected: Selected::parse(named)?,
-        concurrent_deployment_syncs: workers(options.concurrent_deployment_syncs),
-        concurrent_replicaset_syncs: workers(options.concurrent_replicaset_syncs),
-        ..Manager::default()
-    })?;
+    let selected = Selected::parse(named)?;
+    let manager = options.nodes.complete(Manager { selected, ..options.manager.clone() })?;
     let election = election(options);
     election.check()?;
 

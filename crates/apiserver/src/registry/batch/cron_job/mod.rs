@@ -1,8 +1,9 @@
-//! CronJob: a job that comes again. [`schedule`] reads when.
+//! CronJob: a job that comes again.
 
-mod schedule;
+mod time_zone;
 
 use coracle_api::Path;
+use coracle_api::cron::Schedule;
 use coracle_api::field_error::FieldError;
 use k8s_openapi::api::batch::v1::{CronJob, CronJobSpec};
 
@@ -84,7 +85,7 @@ fn spec(new: &Judged<'_, CronJob>, old: Option<&CronJobSpec>, cx: &Context<'_>, 
     if let Some(zone) = &spec.time_zone
         && old.is_none_or(|old| old.time_zone.as_ref() != Some(zone))
     {
-        for why in schedule::time_zone(zone) {
+        for why in time_zone::time_zone(zone) {
             errors.push(FieldError::invalid_str(&SPEC.field("timeZone"), zone, why));
         }
     }
@@ -104,8 +105,8 @@ fn spec(new: &Judged<'_, CronJob>, old: Option<&CronJobSpec>, cx: &Context<'_>, 
 }
 
 fn judge_schedule(spec: &CronJobSpec, old: Option<&CronJobSpec>, at: &Path<'_>, errors: &mut Errors) {
-    if let Err(why) = schedule::parse(&spec.schedule) {
-        errors.push(FieldError::invalid_str(at, &spec.schedule, why));
+    if let Err(why) = Schedule::parse(&spec.schedule, None) {
+        errors.push(FieldError::invalid_str(at, &spec.schedule, why.to_string()));
     }
     // Zones in schedules were let through once.
     let had_zone = old.is_some_and(|old| old.schedule.contains("TZ"));

@@ -1,0 +1,189 @@
+//! What the plan says, done.
+
+use coracle_api::cron::in_zone;
+use coracle_api::time::Time;
+use coracle_api::{Map, Value};
+use coracle_client::{DeleteOptions, Error, ObjectKey, Propagation, ownership};
+
+use super::plan::{Begin, Observed, Plan, active, set_active};
+use super::{CRONS, CronJobs, JOBS};
+use crate::frame::Requeue;
+use crate::pods::Owner;
+use crate::write_status::with_status;
+
+/// The annotation that says when a Job was to begin.
+const SCHEDULED: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+
+/// Why a plan could not be carried out to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum ActError {
+    #[error("cannot look for the Job {0}")]
+    Get(String, #[source] Error),
+    #[error("could not replace job {0}")]
+    Replace(String, #[source] Error),
+    #[error("cannot create the Job {0}")]
+    Create(String, #[source] Error),
+    #[error("cannot write the status")]
+    Status(#[source] Error),
+}
+
+impl CronJobs {
+    pub(super) async fn carry_out(
+        &self,
+        key: &ObjectKey,
+        observed: &Observed,
+        plan: Plan,
+    ) -> Result<Requeue, ActError> {
+        let owner = Owner::named(&observed.cron.object.object, "batch/v1", "CronJob");
+        let mut status = plan.status;
+        for job in &plan.forget {
+            // Another look will come to those that cannot be deleted now.
+            if let Ok(()) = self.delete(&owner, &job.key.name, &job.uid).await {
+                take_off(&mut status, &job.uid);
+            }
+        }
+        for tell in &plan.tell {
+            match tell.is_normal {
+                true => self.recorder.normal(&owner.about, tell.reason, tell.message.clone()),
+                false => self.recorder.warning(&owner.about, tell.reason, tell.message.clone()),
+            }
+        }
+        self.look_for_missing(&owner, &plan.missing, &mut status).await?;
+        let begun = match &plan.begin {
+            Some(begin) => self.begin(&owner, observed, begin, &mut status).await,
+            None => Ok(()),
+        };
+        if observed.cron.status() != Some(&status) {
+            let crons = self.cron_access.clone().namespace(&key.namespace).subresource("status");
+            match crons.update(&with_status(&observed.cron.object.object, &status)).await {
+                Ok(written) => self.written.note(key, CRONS, &written),
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(ActError::Status(error)),
+            }
+        }
+        begun?;
+        Ok(plan.wake_after.map_or(Requeue::OnEvent, Requeue::After))
+    }
+
+    /// Takes Jobs off the list that the server does not know either.
+    async fn look_for_missing(
+        &self,
+        owner: &Owner,
+        missing: &[Map],
+        status: &mut Map,
+    ) -> Result<(), ActError> {
+        let jobs = self.job_access.clone().namespace(&owner.key.namespace);
+        for one in missing {
+            let name = one.text("name");
+            let found = jobs.find(name).await.map_err(|error| ActError::Get(name.to_string(), error))?;
+            if found.is_none() {
+                let text = format!("Active job went missing: {name}");
+                self.recorder.normal(&owner.about, "MissingJob", text);
+                take_off(status, one.text("uid"));
+            }
+        }
+        Ok(())
+    }
+
+    async fn begin(
+        &self,
+        owner: &Owner,
+        observed: &Observed,
+        begin: &Begin,
+        status: &mut Map,
+    ) -> Result<(), ActError> {
+        for (name, uid) in &begin.instead_of {
+            self.delete(owner, name, uid)
+                .await
+                .map_err(|error| ActError::Replace(name.to_string(), error))?;
+            take_off(status, uid);
+        }
+        let jobs = self.job_access.clone().namespace(&owner.key.namespace);
+        let failed = |error| ActError::Create(begin.name.clone(), error);
+        let job = match jobs.create(&new_job(owner, observed, begin)).await {
+            Ok(job) => {
+                self.written.note(&owner.key, JOBS, &job);
+                let text = format!("Created job {}", begin.name);
+                self.recorder.normal(&owner.about, "SuccessfulCreate", text);
+                job
+            }
+            // It was made, and the process died before it could say so; or it is somebody else's.
+            Err(error) if error.is_already_exists() => {
+                let job = jobs.get(&begin.name).await.map_err(failed)?;
+                let owned = ownership::Controller::of(job.meta());
+                if owned.is_none_or(|owned| owned.uid != owner.controller.uid) {
+                    return Ok(());
+                }
+                job
+            }
+            Err(error) if error.has_cause("NamespaceTerminating") => return Ok(()),
+            Err(error) => {
+                let text = format!("Error creating job: {error}");
+                self.recorder.warning(&owner.about, "FailedCreate", text);
+                return Err(failed(error));
+            }
+        };
+        let mut listed = active(status);
+        listed.push(reference(&job));
+        set_active(status, listed);
+        status.insert("lastScheduleTime", Time(begin.at).text());
+        Ok(())
+    }
+
+    async fn delete(&self, owner: &Owner, name: &str, uid: &str) -> Result<(), Error> {
+        let jobs = self.job_access.clone().namespace(&owner.key.namespace);
+        let with_pods =
+            DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::only(uid) };
+        match jobs.delete(name, &with_pods).await {
+            Ok(_) => {
+                self.recorder.normal(&owner.about, "SuccessfulDelete", format!("Deleted job {name}"));
+                Ok(())
+            }
+            Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
+            Err(error) => {
+                self.recorder.warning(&owner.about, "FailedDelete", format!("Deleted job: {error}"));
+                Err(error)
+            }
+        }
+    }
+}
+
+fn take_off(status: &mut Map, uid: &str) {
+    let mut listed = active(status);
+    listed.retain(|one| one.text("uid") != uid);
+    if listed != active(status) {
+        set_active(status, listed);
+    }
+}
+
+/// How the status refers to a Job.
+fn reference(job: &Value) -> Map {
+    let meta = job.meta();
+    let mut reference = Map::new();
+    reference.insert("apiVersion", "batch/v1");
+    reference.insert("kind", "Job");
+    reference.insert("namespace", meta.namespace());
+    reference.insert("name", meta.name());
+    reference.insert("uid", meta.uid());
+    reference.insert("resourceVersion", meta.resource_version());
+    reference
+}
+
+/// The Job of a time.
+fn new_job(owner: &Owner, observed: &Observed, begin: &Begin) -> Value {
+    let template = observed.cron.job_template().cloned().unwrap_or_default();
+    let mut job = Map::new();
+    job.insert("apiVersion", "batch/v1");
+    job.insert("kind", "Job");
+    job.insert("spec", template.get("spec").cloned().unwrap_or_default());
+    let mut job = Value::Object(job);
+    let mut meta = job.meta_mut();
+    meta.set_name(&begin.name);
+    meta.set_namespace(&owner.key.namespace);
+    meta.set_labels(template.meta().labels().cloned().unwrap_or_default());
+    meta.set_annotations(template.meta().annotations().cloned().unwrap_or_default());
+    let zone = observed.cron.time_zone().unwrap_or("UTC");
+    meta.set_annotation(SCHEDULED, in_zone(begin.at, zone).as_deref());
+    meta.set_owner_references([owner.controller.reference()]);
+    job
+}

@@ -1,0 +1,136 @@
+//! Pods of which it was said that they are about to be disrupted, and that are still there: it is taken back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use coracle_api::time::{Time, Timestamp};
+use coracle_api::{Map, Value};
+use coracle_client::{Access, Cached, Error, Informer, ObjectKey, Patch, Resource, WorkQueue, World};
+
+use super::ACCOUNT;
+use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::views::Pod;
+
+/// What was said is taken back after this long, in seconds.
+const STALE_AFTER: i64 = 2 * 60;
+
+/// Takes conditions back. Its keys are pods.
+struct Stale {
+    pods: Informer<Pod>,
+    access: Access,
+    world: World,
+}
+
+/// A condition could not be taken back.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the pod's conditions")]
+struct WriteError(#[source] Error);
+
+/// What is to be done about a pod.
+#[derive(Debug, PartialEq, Eq)]
+enum Plan {
+    /// Nothing.
+    Keep,
+    /// It is looked again after this time.
+    Wait(Duration),
+    /// The condition is taken back.
+    TakeBack,
+}
+
+/// Begins it. Never returns.
+pub(super) async fn run(context: &Context) {
+    let queue = WorkQueue::new("stale_pod_disruption");
+    let mut feeds = Feeds::new(context.tasks.clone());
+    let pods_of = Resource::builtin("", "v1", "pods");
+    let pods: Informer<Pod> = context.informers.of(&pods_of);
+    let woken = queue.clone();
+    feeds.follow(&pods, move |change| {
+        if let Some(pod) = change.object().filter(|pod| pod.disrupted_since.is_some()) {
+            woken.add(pod.key.clone());
+        }
+    });
+    let access = context.client(ACCOUNT).resource(&pods_of);
+    Shell::new(Stale { pods, access, world: context.world }, queue, context).run(feeds, 1).await;
+}
+
+fn plan(pod: &Pod, now: Timestamp) -> Plan {
+    let Some(since) = pod.disrupted_since.filter(|_| pod.is_active()) else { return Plan::Keep };
+    let left = since.plus_seconds(STALE_AFTER).since(now).to_std().filter(|left| !left.is_zero());
+    left.map_or(Plan::TakeBack, Plan::Wait)
+}
+
+#[async_trait]
+impl Controller for Stale {
+    type Key = ObjectKey;
+    type Observed = Arc<Cached<Pod>>;
+    type Plan = Plan;
+    type Error = WriteError;
+
+    const NAME: &'static str = "disruption-controller";
+
+    fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Pod>>> {
+        match self.pods.get(key) {
+            Some(pod) => Observation::Seen { uid: pod.uid.clone(), observed: pod },
+            None => Observation::Gone,
+        }
+    }
+
+    fn plan(pod: &Arc<Cached<Pod>>, now: Timestamp) -> Plan {
+        plan(pod, now)
+    }
+
+    async fn act(&self, key: &ObjectKey, pod: Arc<Cached<Pod>>, plan: Plan) -> Result<Requeue, WriteError> {
+        match plan {
+            Plan::Keep => return Ok(Requeue::OnEvent),
+            Plan::Wait(left) => return Ok(Requeue::After(left)),
+            Plan::TakeBack => {}
+        }
+        let mut condition = Map::new();
+        condition.insert("type", "DisruptionTarget");
+        condition.insert("status", "False");
+        condition.insert("reason", Value::Null);
+        condition.insert("message", Value::Null);
+        condition.insert("lastTransitionTime", Time(self.world.now()).text());
+        let mut patch = Map::new();
+        patch.object_mut("metadata").insert("uid", pod.uid.as_str());
+        patch.object_mut("status").insert("conditions", vec![Value::Object(condition)]);
+        let statuses = self.access.clone().namespace(&key.namespace).subresource("status");
+        match statuses.patch(&key.name, &Patch::Strategic(Value::Object(patch))).await {
+            Err(error) if !error.is_not_found() && !error.is_conflict() => Err(WriteError(error)),
+            _ => Ok(Requeue::OnEvent),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use coracle_api::codec::json;
+    use coracle_client::Projection;
+
+    use super::*;
+
+    #[test]
+    fn what_was_said_two_minutes_ago_and_did_not_happen_is_taken_back() {
+        let now = Time::parse("2026-01-01T12:00:00Z").unwrap().0;
+        let check = |meta: &str, phase: &str, reason: &str, since: &str, expected: Plan| {
+            let text = format!(
+                r#"{{"metadata":{{"name":"p"{meta}}},"status":{{"phase":"{phase}","conditions":[
+                    {{"type":"DisruptionTarget","status":"True","reason":"{reason}","lastTransitionTime":"2026-01-01T11:{since}Z"}}]}}}}"#
+            );
+            let pod = Pod::project(json::parse(text.as_bytes()).unwrap()).unwrap();
+            assert_eq!(plan(&pod, now), expected, "{meta} {phase} {reason} {since}");
+        };
+        check("", "Running", "EvictionByEvictionAPI", "58:00", Plan::TakeBack);
+        check("", "Running", "EvictionByEvictionAPI", "59:00", Plan::Wait(Duration::from_secs(60)));
+        check("", "Running", "TerminationByKubelet", "50:00", Plan::Keep);
+        check("", "Failed", "EvictionByEvictionAPI", "50:00", Plan::Keep);
+        check(
+            r#","deletionTimestamp":"2026-01-01T12:00:00Z""#,
+            "Running",
+            "EvictionByEvictionAPI",
+            "50:00",
+            Plan::Keep,
+        );
+    }
+}

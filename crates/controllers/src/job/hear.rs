@@ -1,0 +1,39 @@
+//! Which Jobs a change concerns.
+
+use std::sync::Arc;
+
+use coracle_client::{Change, Expectations, Informer, ObjectKey, WorkQueue};
+
+use super::BATCH;
+use crate::frame::Feeds;
+use crate::pods::follow_pods;
+use crate::views::{Job, Pod};
+
+pub(super) fn follow(
+    feeds: &mut Feeds,
+    jobs: &Informer<Job>,
+    pods: &Informer<Pod>,
+    expectations: &Arc<Expectations<ObjectKey>>,
+    queue: &WorkQueue<ObjectKey>,
+) {
+    let (woken, expected) = (queue.clone(), expectations.clone());
+    feeds.follow(jobs, move |change| match change {
+        Change::Added { object, .. } => woken.add(object.key.clone()),
+        Change::Updated { old, new } => {
+            let generation = |job: &Job| job.object.meta().generation();
+            match generation(&old) == generation(&new) {
+                // Mostly its own status, which needs no quick look.
+                true => woken.add_after(new.key.clone(), BATCH),
+                false => woken.add(new.key.clone()),
+            }
+        }
+        Change::Deleted { object, .. } => {
+            // One of the same name starts clean.
+            expected.forget(&object.key);
+            woken.add(object.key.clone());
+        }
+        Change::Synced => {}
+    });
+    let woken = queue.clone();
+    follow_pods(feeds, jobs, pods, expectations, move |key| woken.add_after(key.clone(), BATCH));
+}

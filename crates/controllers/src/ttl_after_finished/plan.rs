@@ -1,0 +1,60 @@
+//! How long a finished Job stays. Pure.
+
+use std::time::Duration;
+
+use coracle_api::time::Timestamp;
+
+use crate::views::Job;
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// It stays: it has not finished, does not say how long it stays, or is going.
+    Keep,
+    /// It stays so much longer.
+    Wait(Duration),
+    /// It goes.
+    Delete,
+}
+
+/// What becomes of the Job.
+pub fn plan(job: &Job, now: Timestamp) -> Plan {
+    let (Some((_, Some(finished))), Some(seconds)) = (job.finished(), job.seconds_to_live()) else {
+        return Plan::Keep;
+    };
+    if job.is_being_deleted() {
+        return Plan::Keep;
+    }
+    let left = finished.plus_seconds(seconds).since(now).to_std().filter(|left| !left.is_zero());
+    left.map_or(Plan::Delete, Plan::Wait)
+}
+
+#[cfg(test)]
+mod tests {
+    use coracle_api::codec::json;
+    use coracle_api::time::Time;
+    use coracle_client::Projection;
+
+    use super::*;
+
+    #[test]
+    fn a_finished_job_stays_as_long_as_it_says() {
+        let now = Time::parse("2026-01-01T12:00:00Z").unwrap().0;
+        let check = |meta: &str, spec: &str, kind: &str, expected: Plan| {
+            let text = format!(
+                r#"{{"metadata":{{"name":"j"{meta}}},"spec":{{{spec}}},"status":{{"conditions":[
+                    {{"type":"{kind}","status":"True","lastTransitionTime":"2026-01-01T11:59:30Z"}}]}}}}"#
+            );
+            let job = Job::project(json::parse(text.as_bytes()).unwrap()).unwrap();
+            assert_eq!(plan(&job, now), expected, "{meta} {spec} {kind}");
+        };
+        let minute = r#""ttlSecondsAfterFinished":60"#;
+        check("", "", "Complete", Plan::Keep);
+        check("", minute, "Suspended", Plan::Keep);
+        check("", minute, "Complete", Plan::Wait(Duration::from_secs(30)));
+        check("", minute, "Failed", Plan::Wait(Duration::from_secs(30)));
+        check("", r#""ttlSecondsAfterFinished":30"#, "Complete", Plan::Delete);
+        check("", r#""ttlSecondsAfterFinished":0"#, "Failed", Plan::Delete);
+        check(r#","deletionTimestamp":"2026-01-01T12:00:00Z""#, minute, "Complete", Plan::Keep);
+    }
+}

@@ -1,0 +1,91 @@
+//! A CronJob: the whole object, and what is asked of it all the time.
+
+use coracle_api::time::{Time, Timestamp};
+use coracle_api::typed::TypedError;
+use coracle_api::{Map, Value};
+use coracle_client::Projection;
+
+/// A CronJob.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CronJob {
+    /// The object, without its fields' owners.
+    pub object: Value,
+}
+
+/// What is done when it is time and the last Job still runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Concurrency {
+    /// Another begins.
+    Allow,
+    /// None begins.
+    Forbid,
+    /// It takes the other's place.
+    Replace,
+}
+
+impl CronJob {
+    fn spec(&self, name: &str) -> Option<&Value> {
+        self.object.at(&["spec", name]).filter(|value| !value.is_null())
+    }
+
+    /// When.
+    pub fn schedule(&self) -> &str {
+        self.spec("schedule").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Where.
+    pub fn time_zone(&self) -> Option<&str> {
+        self.spec("timeZone").and_then(Value::as_str)
+    }
+
+    /// What is done when it is time and the last Job still runs.
+    pub fn concurrency(&self) -> Concurrency {
+        match self.spec("concurrencyPolicy").and_then(Value::as_str) {
+            Some("Forbid") => Concurrency::Forbid,
+            Some("Replace") => Concurrency::Replace,
+            _ => Concurrency::Allow,
+        }
+    }
+
+    /// How late a Job may begin, in seconds.
+    pub fn starting_deadline(&self) -> Option<i64> {
+        self.spec("startingDeadlineSeconds").and_then(Value::as_int)
+    }
+
+    /// Whether no Jobs begin for now.
+    pub fn is_suspended(&self) -> bool {
+        self.spec("suspend").and_then(Value::as_bool).unwrap_or_default()
+    }
+
+    /// How many Jobs are kept that were complete or have failed.
+    pub fn history_limit(&self, kind: &str) -> Option<usize> {
+        let name = if kind == "Complete" { "successfulJobsHistoryLimit" } else { "failedJobsHistoryLimit" };
+        self.spec(name).and_then(Value::as_int).map(|limit| usize::try_from(limit).unwrap_or_default())
+    }
+
+    /// What its Jobs are made of.
+    pub fn job_template(&self) -> Option<&Value> {
+        self.spec("jobTemplate")
+    }
+
+    /// What its status says.
+    pub fn status(&self) -> Option<&Map> {
+        self.object.get("status").and_then(Value::as_object)
+    }
+
+    /// When the last Job was to begin.
+    pub fn last_schedule(&self) -> Option<Timestamp> {
+        Time::parse(self.status()?.text("lastScheduleTime")).ok().map(|time| time.0)
+    }
+
+    /// Whether it is going.
+    pub fn is_being_deleted(&self) -> bool {
+        self.object.meta().is_being_deleted()
+    }
+}
+
+impl Projection for CronJob {
+    fn project(object: Value) -> Result<CronJob, TypedError> {
+        Ok(CronJob { object })
+    }
+}
