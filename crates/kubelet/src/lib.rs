@@ -11,21 +11,40 @@
 //! Secrets that pods name, [`downward`] tells pods about themselves.
 
 pub mod actions;
+pub mod admit;
 pub mod backoff;
+mod cgroups;
+pub mod config;
 pub mod downward;
 pub mod env;
 pub mod hooks;
 pub mod host;
 mod http_get;
+mod images;
+mod kubelet;
 pub mod layout;
+mod logs;
+mod manifests;
+mod mirrors;
+mod node;
+mod observe;
 pub mod observed;
+mod orphans;
 pub mod parts;
+mod pleg;
 pub mod pod;
 pub mod probes;
+mod publish;
 pub mod qos;
 pub mod references;
+pub mod requests;
 pub mod roster;
 pub mod server;
+mod sources;
 pub mod spec;
 pub mod status;
 pub mod volumes;
+mod worker;
+
+pub use config::Config;
+pub use kubelet::{Kubelet, StartError, run};

@@ -1,17 +1,21 @@
 //! For tests and benchmarks: whole clusters in memory, in the process of the test.
 //!
 //! [`Cluster`] is an API server on the embedded store over a simulated disk; components reach it in process, and over
-//! HTTPS where a test asks for that. Nothing here is for production: what fails panics.
+//! HTTPS where a test asks for that. With the feature `machine` there is also a machine for a node. Nothing here is for production: what fails panics.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod certificates;
 mod cluster;
 mod eventually;
+#[cfg(feature = "machine")]
+mod machine;
 pub mod objects;
 mod pods;
 mod world;
 
 pub use cluster::{Cluster, Setup};
 pub use eventually::eventually;
+#[cfg(feature = "machine")]
+pub use machine::{Machine, on_a_machine};
 pub use pods::run_pods;
 pub use world::{REAL, simulated};

@@ -89,17 +89,21 @@ impl Registry {
         };
         self.admission.validate(None, &attributes).await?;
         scope.strategy.check_delete(&object, cx)?;
-        let last = match plan(&object, scope, options, cx.now) {
+        let (last, was_marked) = match plan(&object, scope, options, cx.now) {
             Plan::Nothing => return Ok(Deleted::Pending(current.clone())),
             Plan::Mark(marked) => {
                 return Ok(Deleted::Pending(self.mark(scope, name, current, marked, cx.dry_run).await?));
             }
-            Plan::Remove => current.clone(),
-            Plan::MarkAndRemove(marked) => self.mark(scope, name, current, marked, cx.dry_run).await?,
+            Plan::Remove => (current.clone(), false),
+            Plan::MarkAndRemove(marked) => (self.mark(scope, name, current, marked, cx.dry_run).await?, true),
         };
         let gone = match cx.dry_run {
             true => last,
-            false => self.remove_now(cx, name, &last, &last.value(scope.hub.of)).await?,
+            false => match self.remove_now(cx, name, &last, &last.value(scope.hub.of)).await {
+                // Whoever waited for the mark (a kubelet whose pod is over) may have been faster.
+                Err(error) if was_marked && error.code == http::StatusCode::NOT_FOUND => last,
+                removed => removed?,
+            },
         };
         Ok(match scope.resource.returns_deleted {
             true => Deleted::Shown(gone),

@@ -212,7 +212,7 @@ fn terminated(end: ContainerStateTerminated) -> Option<ContainerState> {
 }
 
 /// The end of a container that nobody saw.
-pub(super) fn lost(message: &str) -> ContainerStateTerminated {
+pub(crate) fn lost(message: &str) -> ContainerStateTerminated {
     ContainerStateTerminated {
         reason: Some("ContainerStatusUnknown".to_owned()),
         message: Some(message.to_owned()),

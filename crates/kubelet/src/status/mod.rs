@@ -23,6 +23,7 @@ use crate::actions::Verdicts;
 use crate::observed::Observed;
 use crate::pod::PodView;
 use crate::qos::Class;
+pub(crate) use containers::lost;
 
 /// Why a container that should run does not: what it waits with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +90,20 @@ pub fn pod_status(facts: &Facts<'_>) -> PodStatus {
     conditions::set(facts, &mut status);
     normalize(pod, &mut status);
     status
+}
+
+/// The status of a pod that this node does not take: it failed before anything was made of it.
+pub fn rejected(pod: &Pod, reason: &str, message: &str, now: Timestamp) -> PodStatus {
+    PodStatus {
+        phase: Some("Failed".to_owned()),
+        reason: Some(reason.to_owned()),
+        message: Some(format!("Pod was rejected: {message}")),
+        qos_class: Some(Class::of(pod).as_str().to_owned()),
+        observed_generation: pod.metadata.generation,
+        start_time: pod.pod_status().start_time.clone().or_else(|| Some(time(now))),
+        conditions: pod.pod_status().conditions.clone(),
+        ..PodStatus::default()
+    }
 }
 
 pub fn is_terminal(phase: Option<&str>) -> bool {

@@ -1,0 +1,149 @@
+//! The cgroups of pods: one tree for all, a branch for each class but the best, a leaf for each pod.
+//!
+//! ```text
+//! <root>/kubepods/pod<uid>              Guaranteed
+//! <root>/kubepods/burstable/pod<uid>
+//! <root>/kubepods/besteffort/pod<uid>
+//! ```
+//! The runtime puts containers below a pod's leaf. The branches share the processors by what their pods ask for.
+
+use std::fs;
+use std::sync::Arc;
+
+use coracle_cgroup::{Error, Group, Hierarchies, Limits};
+use k8s_openapi::api::core::v1::Pod;
+
+use crate::pod::PodView;
+use crate::qos::Class;
+use crate::requests::{limits, requests};
+use crate::spec::resources::{period, quota, shares};
+
+/// The groups of one node's pods. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct PodGroups {
+    hierarchies: Arc<Hierarchies>,
+    root: String,
+}
+
+impl PodGroups {
+    /// Finds the host's hierarchies, and makes the tree and its branches below `root`.
+    pub(crate) async fn open(root: &str) -> Result<PodGroups, Error> {
+        let groups = PodGroups {
+            hierarchies: Arc::new(Hierarchies::detect()?),
+            root: format!("{}/kubepods", root.trim_end_matches('/')),
+        };
+        let made = groups.clone();
+        blocking(move || {
+            for class in [Class::Guaranteed, Class::Burstable, Class::BestEffort] {
+                made.branch(class).create()?;
+            }
+            made.branch(Class::BestEffort).limit(&Limits { cpu_shares: Some(2), ..Limits::default() })
+        })
+        .await?;
+        Ok(groups)
+    }
+
+    /// Where the containers of a pod go.
+    pub(crate) fn parent_of(&self, pod: &Pod) -> String {
+        self.leaf(pod).path()
+    }
+
+    /// Makes the group of a pod, with the limits of the whole pod.
+    pub(crate) async fn ensure(&self, pod: &Pod) -> Result<(), Error> {
+        let (leaf, limits) = (self.leaf(pod), of_pod(pod));
+        blocking(move || {
+            leaf.create()?;
+            leaf.limit(&limits)
+        })
+        .await
+    }
+
+    /// Ends what is left in the group of a pod, of whatever class, and removes it.
+    pub(crate) async fn remove(&self, uid: &str) -> Result<(), Error> {
+        let leaves = [Class::Guaranteed, Class::Burstable, Class::BestEffort]
+            .map(|class| self.branch(class).child(&name_of(uid)));
+        blocking(move || {
+            for leaf in leaves.iter().filter(|leaf| leaf.folders().iter().any(|folder| folder.exists())) {
+                kill_all(leaf)?;
+                leaf.remove()?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Lets pods that ask for something share the processors by how much that is.
+    pub(crate) async fn share(&self, pods: &[Arc<Pod>]) -> Result<(), Error> {
+        let burstable = pods.iter().filter(|pod| Class::of(pod) == Class::Burstable);
+        let asked: i64 = burstable
+            .map(|pod| requests(pod).get("cpu").map_or(0, coracle_api::quantity::Quantity::milli_value))
+            .sum();
+        let shares = asked.saturating_mul(1024).div_euclid(1000).clamp(2, 262_144);
+        let branch = self.branch(Class::Burstable);
+        let limits = Limits { cpu_shares: u64::try_from(shares).ok(), ..Limits::default() };
+        blocking(move || branch.limit(&limits)).await
+    }
+
+    /// The UIDs of all pods that have a group.
+    pub(crate) async fn pods(&self) -> Vec<String> {
+        let branches =
+            [Class::Guaranteed, Class::Burstable, Class::BestEffort].map(|class| self.branch(class));
+        blocking(move || {
+            let folders = branches.iter().flat_map(Group::folders).collect::<Vec<_>>();
+            let below = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+            let names = below.filter_map(|entry| entry.file_name().into_string().ok());
+            let mut uids: Vec<String> =
+                names.filter_map(|name| name.strip_prefix("pod").map(str::to_owned)).collect();
+            uids.sort();
+            uids.dedup();
+            uids
+        })
+        .await
+    }
+
+    fn branch(&self, class: Class) -> Group {
+        let tree = self.hierarchies.group(&self.root);
+        match class {
+            Class::Guaranteed => tree,
+            Class::Burstable => tree.child("burstable"),
+            Class::BestEffort => tree.child("besteffort"),
+        }
+    }
+
+    fn leaf(&self, pod: &Pod) -> Group {
+        self.branch(Class::of(pod)).child(&name_of(pod.uid()))
+    }
+}
+
+fn name_of(uid: &str) -> String {
+    format!("pod{uid}")
+}
+
+/// The runtime has ended all that it knows of; what is left is what it lost.
+fn kill_all(leaf: &Group) -> Result<(), Error> {
+    for folder in leaf.folders() {
+        let below = fs::read_dir(folder).into_iter().flatten().flatten();
+        let folders = below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        for name in folders.filter_map(|entry| entry.file_name().into_string().ok()) {
+            leaf.child(&name).kill()?;
+        }
+    }
+    leaf.kill()
+}
+
+fn of_pod(pod: &Pod) -> Limits {
+    let (least, most) = (requests(pod), limits(pod));
+    let cpu = least.get("cpu").or(most.get("cpu"));
+    let quota = Some(quota(most.get("cpu"))).filter(|quota| *quota > 0);
+    Limits {
+        cpu_shares: u64::try_from(shares(cpu)).ok(),
+        cpu_quota: quota,
+        cpu_period: quota.and_then(|_| u64::try_from(period()).ok()),
+        memory: most.get("memory").map(coracle_api::quantity::Quantity::value).filter(|bytes| *bytes > 0),
+        ..Limits::default()
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.expect("it does not panic, and nobody cancels it")
+}

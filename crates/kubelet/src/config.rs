@@ -1,0 +1,36 @@
+//! What a kubelet has to be told.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use coracle_client::Journal;
+use k8s_openapi::api::core::v1::Taint;
+
+/// One node's settings, of final types.
+#[derive(Clone)]
+pub struct Config {
+    pub node_name: String,
+    /// The node's addresses, at most one of each family; the first is what pods are told.
+    pub addresses: Vec<IpAddr>,
+    /// Everything is kept below this folder.
+    pub data_dir: PathBuf,
+    /// Below which cgroup pods live: `/coracle-<instance>`.
+    pub cgroup_root: String,
+    pub labels: BTreeMap<String, String>,
+    /// Given to the node when it is first registered.
+    pub taints: Vec<Taint>,
+    pub cluster_dns: Vec<IpAddr>,
+    /// `cluster.local`.
+    pub cluster_domain: String,
+    /// The host's resolver, `/etc/resolv.conf`.
+    pub resolv_conf: PathBuf,
+    /// A folder of manifests of static pods, or one such file.
+    pub manifests: Option<PathBuf>,
+    pub max_pods: u32,
+    /// Where the kubelet's own API is served.
+    pub port: u16,
+    /// As the node tells it: `v1.36.0`.
+    pub version: String,
+    pub journal: Journal,
+}

@@ -1,0 +1,163 @@
+//! Credentials for registries, from secrets of the forms `kubernetes.io/dockerconfigjson` and `kubernetes.io/dockercfg`.
+//!
+//! A credential is for a registry, or for a part of one: `registry.example/team`. The name of the registry may have
+//! stars in it, each for one label. Of those that fit an image the longest come first.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use coracle_cri::v1::AuthConfig;
+use k8s_openapi::api::core::v1::Secret;
+use serde_json::Value;
+
+/// The registry that names without one mean, as credentials call it.
+const DEFAULT: &str = "index.docker.io";
+
+/// All credentials that a pod may use.
+#[derive(Default)]
+pub(super) struct Keyring {
+    entries: Vec<(Place, AuthConfig)>,
+}
+
+/// What a credential is for.
+struct Place {
+    host: String,
+    port: String,
+    path: String,
+}
+
+impl Keyring {
+    /// Adds what a secret holds; what is not of a known form adds nothing.
+    pub(super) fn add(&mut self, secret: &Secret) {
+        let data = |name: &str| {
+            let bytes = &secret.data.as_ref()?.get(name)?.0;
+            serde_json::from_slice::<Value>(bytes).ok()
+        };
+        let json = data(".dockerconfigjson").and_then(|mut config| config.get_mut("auths").map(Value::take));
+        let entries = json.or_else(|| data(".dockercfg"));
+        for (place, entry) in entries.iter().filter_map(Value::as_object).flatten() {
+            if let Some(auth) = auth(entry) {
+                self.entries.push((Place::parse(place), auth));
+            }
+        }
+        // Longer places are more particular.
+        self.entries.sort_by_key(|(place, _)| {
+            std::cmp::Reverse((place.host.len() + place.path.len(), place.path.clone()))
+        });
+    }
+
+    /// The credentials that fit an image, the most particular first.
+    pub(super) fn lookup(&self, image: &str) -> Vec<AuthConfig> {
+        let image = Place::parse(&complete(image));
+        self.entries.iter().filter(|(place, _)| place.covers(&image)).map(|(_, auth)| auth.clone()).collect()
+    }
+}
+
+fn auth(entry: &Value) -> Option<AuthConfig> {
+    let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let mut auth =
+        AuthConfig { username: text("username"), password: text("password"), ..Default::default() };
+    let both = STANDARD.decode(text("auth").trim()).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    if let Some((user, password)) = both.as_deref().and_then(|both| both.split_once(':')) {
+        auth.username = user.to_owned();
+        auth.password = password.trim_end_matches('\0').to_owned();
+    }
+    auth.identity_token = text("identitytoken");
+    (!auth.username.is_empty() || !auth.identity_token.is_empty()).then_some(auth)
+}
+
+/// The image with its registry, without tag and digest.
+fn complete(image: &str) -> String {
+    let image = image.split('@').next().unwrap_or_default();
+    let (first, rest) = image.split_once('/').unwrap_or(("", image));
+    let has_registry = first.contains(['.', ':']) || first == "localhost";
+    let untagged = |path: &str| path.split(':').next().unwrap_or_default().to_owned();
+    match (has_registry, first) {
+        (true, "docker.io") => format!("{DEFAULT}/{}", untagged(rest)),
+        (true, registry) => format!("{registry}/{}", untagged(rest)),
+        (false, "") => format!("{DEFAULT}/library/{}", untagged(rest)),
+        (false, _) => format!("{DEFAULT}/{}", untagged(image)),
+    }
+}
+
+impl Place {
+    fn parse(text: &str) -> Place {
+        let text = text.split_once("://").map_or(text, |(_, rest)| rest);
+        let (registry, path) = text.split_once('/').unwrap_or((text, ""));
+        let (host, port) = registry.split_once(':').unwrap_or((registry, ""));
+        let path = path.trim_end_matches('/');
+        // What clients of long ago wrote as the address of a registry's API.
+        let path = if matches!(path, "v1" | "v2") { "" } else { path };
+        let host = if host == "docker.io" { DEFAULT } else { host };
+        Place { host: host.to_owned(), port: port.to_owned(), path: path.to_owned() }
+    }
+
+    fn covers(&self, image: &Place) -> bool {
+        let labels = |host: &str| host.split('.').map(str::to_owned).collect::<Vec<_>>();
+        let (own, asked) = (labels(&self.host), labels(&image.host));
+        own.len() == asked.len()
+            && own.iter().zip(&asked).all(|(own, asked)| glob(own, asked))
+            && self.port == image.port
+            && image.path.starts_with(&self.path)
+    }
+}
+
+/// Stars stand for any characters, and nothing else for anything.
+fn glob(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((before, after)) => match text.strip_prefix(before) {
+            None => false,
+            Some(rest) => {
+                (0..=rest.len()).filter(|at| rest.is_char_boundary(*at)).any(|at| glob(after, &rest[at..]))
+            }
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use k8s_openapi::ByteString;
+
+    use super::*;
+
+    fn keyring(file: &str, json: &str) -> Keyring {
+        let data = Some(BTreeMap::from([(file.to_owned(), ByteString(json.as_bytes().to_vec()))]));
+        let mut keyring = Keyring::default();
+        keyring.add(&Secret { data, ..Secret::default() });
+        keyring
+    }
+
+    fn check(keyring: &Keyring, image: &str, users: &[&str]) {
+        let found: Vec<String> = keyring.lookup(image).into_iter().map(|auth| auth.username).collect();
+        assert_eq!(found, users, "{image}");
+    }
+
+    #[test]
+    fn the_most_particular_credential_comes_first() {
+        let json = r#"{"auths":{
+            "https://index.docker.io/v1/":{"auth":"aHViOnB3"},
+            "r.example:5000":{"username":"all","password":"p"},
+            "r.example:5000/team":{"username":"team","password":"p"},
+            "*.example":{"username":"star","password":"p"},
+            "*.*.example":{"username":"stars","password":"p"}}}"#;
+        let ring = keyring(".dockerconfigjson", json);
+        check(&ring, "nginx", &["hub"]);
+        check(&ring, "docker.io/library/nginx:1", &["hub"]);
+        check(&ring, "team/app@sha256:00", &["hub"]);
+        check(&ring, "r.example:5000/team/app:1", &["team", "all"]);
+        check(&ring, "r.example:5000/other", &["all"]);
+        check(&ring, "r.example/team/app", &["star"]);
+        check(&ring, "a.b.example/x", &["stars"]);
+        check(&ring, "other.org/x", &[]);
+    }
+
+    #[test]
+    fn the_older_form_is_read_too() {
+        let ring = keyring(".dockercfg", r#"{"r.example":{"auth":"dTpwOnc="}}"#);
+        let auth = ring.lookup("r.example/x").swap_remove(0);
+        assert_eq!((auth.username.as_str(), auth.password.as_str()), ("u", "p:w"));
+        check(&keyring(".dockercfg", "nonsense"), "r.example/x", &[]);
+    }
+}

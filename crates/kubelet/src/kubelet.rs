@@ -1,0 +1,199 @@
+//! A kubelet, put together: what its workers share, and the loop that gives them work.
+//!
+//! Pods of this node come from an informer; the runtime's news come through [`pleg`](crate::pleg); both end in mailboxes
+//! of workers. The node's own object, lease and status are kept by [`node`](crate::node). Nothing in here is kept across
+//! a restart: what runs is found again by its labels.
+
+use std::sync::Arc;
+
+use coracle_api::Value;
+use coracle_client::{Client, Informer, Informers, Recorder, Resource, Selection, Tasks, Typed};
+use coracle_cri::v1::RuntimeHandler;
+use coracle_cri::{Images, Runtime};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use tokio::sync::watch;
+
+use crate::backoff::BackOff;
+use crate::cgroups::PodGroups;
+use crate::config::Config;
+use crate::env::Environment;
+use crate::hooks::ContainerHooks;
+use crate::host::{COMPONENT, Host};
+use crate::images::Puller;
+use crate::layout::Layout;
+use crate::manifests::{self, Manifests};
+use crate::mirrors::Mirrors;
+use crate::node::{self, machine};
+use crate::parts::{Environments, Hooks, Probes, Volumes};
+use crate::pleg;
+use crate::probes::ContainerProbes;
+use crate::publish::Publisher;
+use crate::references::References;
+use crate::roster::Roster;
+use crate::sources::{News, Sources};
+use crate::volumes::PodVolumes;
+use crate::worker::Workers;
+
+/// What all workers share.
+pub(crate) struct Shared {
+    pub(crate) host: Arc<Host>,
+    pub(crate) roster: Roster,
+    pub(crate) volumes: Arc<dyn Volumes>,
+    pub(crate) environments: Arc<dyn Environments>,
+    pub(crate) probes: Arc<dyn Probes>,
+    pub(crate) hooks: Arc<dyn Hooks>,
+    pub(crate) groups: PodGroups,
+    pub(crate) publisher: Publisher,
+    pub(crate) puller: Puller,
+    pub(crate) crashes: BackOff,
+    /// Bytes of memory that the node has.
+    pub(crate) memory: i64,
+    /// How ids of containers begin.
+    pub(crate) runtime_name: String,
+    network: watch::Receiver<Option<String>>,
+}
+
+impl Shared {
+    /// Why pods cannot have a network; none: they can.
+    pub(crate) fn network_problem(&self) -> Option<String> {
+        self.network.borrow().clone()
+    }
+}
+
+/// Why a kubelet does not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("no cgroups for pods")]
+    Groups(#[from] coracle_cgroup::Error),
+    #[error("the runtime does not answer")]
+    Runtime(#[from] coracle_cri::Error),
+    #[error("folders cannot be made")]
+    Folders(#[from] std::io::Error),
+}
+
+/// Runs a node until it is dropped. Containers go on when it is.
+///
+/// # Errors
+/// Only before anything has begun.
+pub async fn run(
+    config: Config,
+    client: Client,
+    runtime: Arc<dyn Runtime>,
+    images: Arc<dyn Images>,
+) -> Result<(), StartError> {
+    Kubelet::new(config, client, runtime, images).run().await
+}
+
+/// One node's kubelet, ready to run.
+pub struct Kubelet {
+    config: Config,
+    host: Arc<Host>,
+    roster: Roster,
+    pods: Informer<Typed<Pod>>,
+    tasks: Tasks,
+}
+
+impl Kubelet {
+    /// Puts a kubelet together; nothing happens to any pod yet. `client` is `system:node:<name>`.
+    pub fn new(
+        config: Config,
+        client: Client,
+        runtime: Arc<dyn Runtime>,
+        images: Arc<dyn Images>,
+    ) -> Kubelet {
+        let tasks = Tasks::new();
+        let informers = Informers::new(client.clone(), tasks.clone());
+        let of_node =
+            Selection::all(&Resource::of::<Pod>()).fields(&format!("spec.nodeName={}", config.node_name));
+        let host = Arc::new(Host {
+            node_name: config.node_name.clone(),
+            addresses: config.addresses.clone(),
+            layout: Layout::below(&config.data_dir),
+            cluster_dns: config.cluster_dns.clone(),
+            cluster_domain: config.cluster_domain.clone(),
+            resolv_conf: config.resolv_conf.clone(),
+            runtime,
+            images,
+            events: Recorder::new(&client, COMPONENT, &tasks).host(&config.node_name),
+            journal: config.journal.clone(),
+            world: client.world(),
+            informers: informers.clone(),
+            client,
+        });
+        let pods = informers.of(of_node);
+        Kubelet { config, host, roster: Roster::default(), pods, tasks }
+    }
+
+    /// The node as its parts see it: for volumes, environment, probes, hooks and the kubelet's own API.
+    pub fn host(&self) -> Arc<Host> {
+        self.host.clone()
+    }
+
+    /// The pods of this node: for whoever serves requests about them.
+    pub fn roster(&self) -> Roster {
+        self.roster.clone()
+    }
+
+    /// Runs the node until it is dropped. Containers go on when it is.
+    ///
+    /// # Errors
+    /// Only before anything has begun.
+    pub async fn run(self) -> Result<(), StartError> {
+        let host = self.host.clone();
+        let runtime = host.runtime.version().await?;
+        let handlers = host.runtime.status(false).await?.runtime_handlers;
+        let deep = |handler: &RuntimeHandler| {
+            handler.name.is_empty()
+                && handler.features.as_ref().is_some_and(|features| features.recursive_read_only_mounts)
+        };
+        let (references, changed) = References::new(&host.client);
+        let (probes, results) = ContainerProbes::new(&host);
+        for folder in [host.layout.pods(), host.layout.pod_logs(), host.layout.container_links()] {
+            tokio::fs::create_dir_all(folder).await?;
+        }
+        let (network, network_seen) = watch::channel(Some("not looked at yet".to_owned()));
+        let shared = Arc::new(Shared {
+            roster: self.roster.clone(),
+            volumes: Arc::new(PodVolumes::new(&host, references.clone(), handlers.iter().any(deep))),
+            environments: Arc::new(Environment::new(&host, references)),
+            probes: Arc::new(probes),
+            hooks: Arc::new(ContainerHooks::new(&host)),
+            groups: PodGroups::open(&self.config.cgroup_root).await?,
+            publisher: Publisher::new(&host.client, self.pods.clone(), &self.tasks),
+            puller: Puller::default(),
+            crashes: BackOff::default(),
+            memory: machine::memory(),
+            runtime_name: runtime.runtime_name.clone(),
+            network: network_seen,
+            host: host.clone(),
+        });
+        let node = node::Node::new(host.clone(), &self.config, &runtime, network);
+        node.register().await;
+        let of_name = format!("metadata.name={}", self.config.node_name);
+        let object = host.informers.of::<Value>(Selection::all(&Resource::of::<Node>()).fields(&of_name));
+        object.synced().await;
+        let workers = Workers::new(shared.clone(), self.tasks.clone());
+        let (first, second) = (host.clone(), workers.clone());
+        self.tasks.spawn(async move { pleg::run(&first, &second).await });
+        self.tasks.spawn(node.run());
+        let mirrors =
+            Mirrors::new(&host.client, &host.node_name, self.pods.clone(), object.clone(), &self.tasks);
+        let sources = Sources {
+            shared,
+            workers,
+            mirrors,
+            node: object,
+            tasks: self.tasks.clone(),
+            manifests: Manifests::new(),
+            api_is_known: false,
+            files_are_known: self.config.manifests.is_none(),
+        };
+        let files = self
+            .config
+            .manifests
+            .clone()
+            .map(|place| manifests::follow(place, host.node_name.clone(), host.world, &self.tasks));
+        sources.run(News { api: self.pods.subscribe(), files, probes: results, changed }).await;
+        Ok(())
+    }
+}

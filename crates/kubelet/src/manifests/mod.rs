@@ -1,0 +1,166 @@
+//! Static pods: those that a folder of manifests asks for, and no API server.
+//!
+//! The folder is read when something in it changes (`watch.rs`), and every so often besides. A manifest that makes no
+//! sense is told about and passed over. What a pod is called, and its UID, come from the manifest, the node and the
+//! file: the same file makes the same pod after a restart.
+
+mod sys;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use coracle_api::catalog::BUILTIN;
+use coracle_api::codec::yaml;
+use coracle_api::time::{Time, Timestamp};
+use coracle_api::{Map, Value, defaults, typed};
+use k8s_openapi::api::core::v1::Pod;
+use tokio::sync::mpsc;
+
+pub(crate) use watch::follow;
+
+/// Most bytes of a manifest.
+const LARGEST: u64 = 10 << 20;
+
+/// The pods of a folder at one moment, by UID.
+pub(crate) type Manifests = BTreeMap<String, Arc<Pod>>;
+
+/// Where new states of the folder arrive.
+pub(crate) type Changes = mpsc::Receiver<Manifests>;
+
+/// Why a file is no manifest.
+#[derive(Debug, thiserror::Error)]
+enum ManifestError {
+    #[error("it cannot be read")]
+    Read(#[from] std::io::Error),
+    #[error("it is too large")]
+    TooLarge,
+    #[error("it is no YAML: {0}")]
+    Yaml(String),
+    #[error("it is no Pod of v1")]
+    NotAPod,
+    #[error("{0}")]
+    Typed(#[from] typed::TypedError),
+}
+
+/// All pods of a folder, or of one file. A place that is not there has none.
+fn read_all(place: &Path, node: &str, now: Timestamp) -> Manifests {
+    let mut pods = Manifests::new();
+    for file in files(place) {
+        match read_file(&file, node, now) {
+            Ok(pod) => drop(pods.insert(pod.metadata.uid.clone().unwrap_or_default(), Arc::new(pod))),
+            Err(error) => {
+                let error = crate::worker::chain(&error);
+                tracing::warn!(file = %file.display(), error, "not a manifest");
+            }
+        }
+    }
+    pods
+}
+
+/// The files of a folder, but for those that hide; no folders below it.
+fn files(place: &Path) -> Vec<PathBuf> {
+    if place.is_file() {
+        return vec![place.to_owned()];
+    }
+    let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
+    let visible = entries.filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'));
+    let mut files: Vec<PathBuf> = visible.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+    files.sort();
+    files
+}
+
+fn read_file(file: &Path, node: &str, now: Timestamp) -> Result<Pod, ManifestError> {
+    if std::fs::metadata(file)?.len() > LARGEST {
+        return Err(ManifestError::TooLarge);
+    }
+    read(&std::fs::read(file)?, file, node, now)
+}
+
+/// The pod that a manifest asks for on this node.
+fn read(text: &[u8], file: &Path, node: &str, now: Timestamp) -> Result<Pod, ManifestError> {
+    let mut tree = yaml::decode(text).map_err(|error| ManifestError::Yaml(error.to_string()))?;
+    let named = |name: &str| tree.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let kind = BUILTIN.kind_of(&named("apiVersion"), &named("kind"));
+    let kind = kind.filter(|_| (named("apiVersion"), named("kind")) == ("v1".into(), "Pod".into()));
+    let kind = kind.ok_or(ManifestError::NotAPod)?;
+    defaults::apply(&mut tree, kind, now);
+    let hash = hash(&[node.as_bytes(), file.to_string_lossy().as_bytes(), text]);
+    let uid =
+        Some(tree.meta().uid().to_owned()).filter(|uid| !uid.is_empty()).unwrap_or_else(|| hash.clone());
+    let name = format!("{}-{}", tree.meta().name(), node.to_lowercase());
+    let namespace = Some(tree.meta().namespace().to_owned()).filter(|namespace| !namespace.is_empty());
+    let Some(pod) = tree.as_object_mut() else { return Err(ManifestError::NotAPod) };
+    let metadata = pod.object_mut("metadata");
+    metadata.insert("name", name);
+    metadata.insert("namespace", namespace.unwrap_or_else(|| "default".to_owned()));
+    metadata.insert("uid", uid);
+    let annotations = metadata.object_mut("annotations");
+    annotations.insert("kubernetes.io/config.hash", hash);
+    annotations.insert("kubernetes.io/config.seen", Value::String(Time(now).text()));
+    annotations.insert("kubernetes.io/config.source", "file");
+    let spec = pod.object_mut("spec");
+    spec.insert("nodeName", node);
+    tolerate_eviction(spec);
+    pod.object_mut("status").insert("phase", "Pending");
+    Ok(typed::from_tree(&tree)?)
+}
+
+/// Who was put here by a file is not driven away by a taint.
+fn tolerate_eviction(spec: &mut Map) {
+    let mut toleration = Map::new();
+    toleration.insert("effect", "NoExecute");
+    toleration.insert("operator", "Exists");
+    let mut all = match spec.remove("tolerations") {
+        Some(Value::Array(all)) => all,
+        _ => Vec::new(),
+    };
+    all.push(Value::Object(toleration));
+    spec.insert("tolerations", Value::Array(all));
+}
+
+/// 32 hexadecimal digits that differ when anything of it does.
+fn hash(parts: &[&[u8]]) -> String {
+    let half = |seed: u64| {
+        let bytes = parts.iter().flat_map(|part| part.iter().copied().chain([0xff]));
+        // FNV-1a.
+        bytes.fold(seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    };
+    format!("{:016x}{:016x}", half(0xcbf2_9ce4_8422_2325), half(0x9e37_79b9_7f4a_7c15))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pod::PodView as _;
+
+    const MANIFEST: &str =
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: c, image: i}]}\n";
+
+    fn read(text: &str) -> Result<Pod, ManifestError> {
+        super::read(text.as_bytes(), Path::new("/m/web.yaml"), "N1", Timestamp::from_unix(0, 0))
+    }
+
+    #[test]
+    fn a_manifest_is_a_pod_of_this_node() {
+        let pod = read(MANIFEST).unwrap();
+        assert_eq!(pod.metadata.name.as_deref(), Some("web-n1"));
+        assert_eq!(pod.namespace(), "default");
+        assert_eq!(pod.annotation("kubernetes.io/config.source"), Some("file"));
+        assert_eq!(pod.annotation("kubernetes.io/config.hash"), Some(pod.uid()));
+        assert_eq!(pod.pod_spec().node_name.as_deref(), Some("N1"));
+        assert_eq!(
+            pod.pod_spec().containers[0].termination_message_path.as_deref(),
+            Some("/dev/termination-log")
+        );
+        assert_eq!(read(MANIFEST).unwrap().uid(), pod.uid());
+        assert_ne!(read(&MANIFEST.replace("image: i", "image: j")).unwrap().uid(), pod.uid());
+    }
+
+    #[test]
+    fn what_is_no_manifest_is_refused() {
+        assert!(matches!(read("kind: [\n"), Err(ManifestError::Yaml(_))));
+        assert!(matches!(read("apiVersion: apps/v1\nkind: Deployment\n"), Err(ManifestError::NotAPod)));
+    }
+}

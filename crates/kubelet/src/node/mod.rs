@@ -1,0 +1,249 @@
+//! The node's own object: registered, its lease renewed, its status told when it changes.
+//!
+//! The lease is the heartbeat: renewed every ten seconds, it says that somebody is there. The status is looked at as
+//! often, but sent only when it says something new, and every five minutes.
+
+mod describe;
+mod lease;
+pub(crate) mod machine;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coracle_api::{Map, Text, Value, typed};
+use coracle_client::{Access, Error, ObjectReference, Patch, Resource};
+use coracle_cri::v1::{Image, ImageFilter, RuntimeHandler, StatusResponse, VersionResponse};
+use k8s_openapi::api::core::v1::{self, NodeStatus};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::config::Config;
+use crate::host::Host;
+use describe::Look;
+use machine::Machine;
+
+/// How often the node looks at itself.
+const LOOK: Duration = Duration::from_secs(10);
+/// How often it tells the same again.
+const TELL: Duration = Duration::from_secs(300);
+/// Pauses between attempts to register.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(7);
+
+/// The keeper of one node's object.
+pub(crate) struct Node {
+    host: Arc<Host>,
+    config: Config,
+    access: Access,
+    machine: Machine,
+    runtime: String,
+    network: watch::Sender<Option<String>>,
+}
+
+impl Node {
+    pub(crate) fn new(
+        host: Arc<Host>,
+        config: &Config,
+        runtime: &VersionResponse,
+        network: watch::Sender<Option<String>>,
+    ) -> Node {
+        Node {
+            access: host.client.resource(&Resource::of::<v1::Node>()),
+            machine: Machine::look(host.layout.root()),
+            runtime: format!("{}://{}", runtime.runtime_name, runtime.runtime_version),
+            config: config.clone(),
+            network,
+            host,
+        }
+    }
+
+    /// Registers the node; tries until it is done.
+    pub(crate) async fn register(&self) {
+        let mut pause = FIRST_PAUSE;
+        while let Err(error) = self.try_register().await {
+            tracing::info!(%error, "the node is not registered yet");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        self.say("Starting", "Starting kubelet.".to_owned());
+    }
+
+    async fn try_register(&self) -> Result<(), Error> {
+        let seen = self.look().await;
+        let node = describe::node(&self.described(&seen));
+        let tree = typed::to_tree(&node).map_err(|error| Error::Request(error.to_string()))?;
+        match self.access.create(&tree).await {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_already_exists() => self.adopt(&node).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A node of before: its labels are brought up to date, the rest is left as it is.
+    async fn adopt(&self, node: &v1::Node) -> Result<(), Error> {
+        let there = self.access.get(&self.host.node_name).await?;
+        let labels = node.metadata.labels.iter().flatten();
+        let missing: Map = labels
+            .filter(|(name, value)| there.meta().label(name) != Some(value.as_str()))
+            .map(|(name, value)| (Text::new(name), Value::from(value.as_str())))
+            .collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let mut patch = Map::new();
+        patch.object_mut("metadata").insert("labels", Value::Object(missing));
+        self.access.patch(&self.host.node_name, &Patch::Merge(Value::Object(patch))).await?;
+        Ok(())
+    }
+
+    /// Keeps lease and status until it is dropped.
+    pub(crate) async fn run(self) {
+        let lease = lease::Lease::new(&self.host);
+        tokio::join!(lease.keep(), self.keep_status());
+    }
+
+    async fn keep_status(&self) {
+        let mut told: Option<(NodeStatus, Instant)> = None;
+        loop {
+            let seen = self.look().await;
+            let before = told.as_ref().map(|(status, _)| status.clone()).unwrap_or_default();
+            let now = describe::status(&self.described(&seen), &before);
+            let stale = told.as_ref().is_none_or(|(_, at)| at.elapsed() >= TELL);
+            if stale || !describe::say_the_same(&before, &now) {
+                match self.tell(&seen).await {
+                    Ok(status) => told = Some((status, Instant::now())),
+                    Err(error) => tracing::info!(%error, "the node's status is not told"),
+                }
+            }
+            tokio::time::sleep(LOOK.mul_f64(1.0 + 0.04 * self.host.world.fraction())).await;
+        }
+    }
+
+    /// Sends the status, on top of what the server has.
+    async fn tell(&self, seen: &Seen) -> Result<NodeStatus, Error> {
+        let there = self.access.get(&self.host.node_name).await?;
+        let node: v1::Node = typed::from_tree(&there).map_err(|error| Error::Answer(error.to_string()))?;
+        let before = node.status.unwrap_or_default();
+        let now = describe::status(&self.described(seen), &before);
+        let tree = typed::to_tree(&now).map_err(|error| Error::Request(error.to_string()))?;
+        let mut patch = Map::new();
+        patch.insert("status", with_replaced_addresses(tree));
+        let access = self.access.clone().subresource("status");
+        access.patch(&self.host.node_name, &Patch::Strategic(Value::Object(patch))).await?;
+        self.say_changes(&before, &now);
+        Ok(now)
+    }
+
+    fn say_changes(&self, before: &NodeStatus, now: &NodeStatus) {
+        let name = &self.host.node_name;
+        for condition in now.conditions.iter().flatten() {
+            let was = before.conditions.iter().flatten().find(|was| was.type_ == condition.type_);
+            if was.is_some_and(|was| was.status == condition.status) {
+                continue;
+            }
+            let reason = match (condition.type_.as_str(), condition.status.as_str()) {
+                ("Ready", "True") => "NodeReady",
+                ("Ready", _) => "NodeNotReady",
+                ("MemoryPressure", "False") => "NodeHasSufficientMemory",
+                ("DiskPressure", "False") => "NodeHasNoDiskPressure",
+                ("PIDPressure", "False") => "NodeHasSufficientPID",
+                _ => continue,
+            };
+            self.say(reason, format!("Node {name} status is now: {reason}"));
+        }
+    }
+
+    fn say(&self, reason: &str, message: String) {
+        let name = Text::new(&self.host.node_name);
+        // Upstream knows a node by its name in its own events, for they begin before the object has a UID.
+        let about = ObjectReference {
+            api_version: Text::const_new("v1"),
+            kind: Text::const_new("Node"),
+            uid: name.clone(),
+            name,
+            ..ObjectReference::default()
+        };
+        self.host.events.normal(&about, reason, message);
+    }
+
+    fn described<'a>(&'a self, seen: &'a Seen) -> Look<'a> {
+        Look {
+            config: &self.config,
+            machine: &self.machine,
+            runtime: &self.runtime,
+            handlers: &seen.handlers,
+            groups_policy: seen.groups_policy,
+            images: &seen.images,
+            problems: &seen.problems,
+            now: self.host.now(),
+        }
+    }
+
+    /// Asks the runtime how it is, and tells the workers whether there is a network.
+    async fn look(&self) -> Seen {
+        let mut seen = match self.host.runtime.status(false).await {
+            Ok(status) => Seen::of(status),
+            Err(error) => Seen {
+                problems: vec![format!("container runtime is down: {error}")],
+                network: Some("container runtime is down".to_owned()),
+                ..Seen::default()
+            },
+        };
+        seen.images = self.host.images.list_images(ImageFilter::default()).await.unwrap_or_default();
+        self.network.send_if_modified(|network| {
+            let changed = *network != seen.network;
+            network.clone_from(&seen.network);
+            changed
+        });
+        seen
+    }
+}
+
+/// What the runtime says of itself.
+#[derive(Default)]
+struct Seen {
+    problems: Vec<String>,
+    /// Why there is no network.
+    network: Option<String>,
+    handlers: Vec<RuntimeHandler>,
+    groups_policy: bool,
+    images: Vec<Image>,
+}
+
+impl Seen {
+    fn of(answer: StatusResponse) -> Seen {
+        let conditions = answer.status.map(|status| status.conditions).unwrap_or_default();
+        let problem = |name: &str, what: &str| {
+            let condition = conditions.iter().find(|condition| condition.r#type == name);
+            match condition {
+                Some(condition) if condition.status => None,
+                Some(condition) => Some(format!(
+                    "{what} not ready: {name}=false reason:{} message:{}",
+                    condition.reason, condition.message
+                )),
+                None => Some(format!("{what} not ready: {name}=false")),
+            }
+        };
+        let network = problem("NetworkReady", "container runtime network");
+        let runtime = problem("RuntimeReady", "container runtime");
+        Seen {
+            problems: runtime.into_iter().chain(network.clone()).collect(),
+            network,
+            handlers: answer.runtime_handlers,
+            groups_policy: answer.features.is_some_and(|features| features.supplemental_groups_policy),
+            images: Vec::new(),
+        }
+    }
+}
+
+/// Addresses are merged by their kind, and a node may have two of one: they are told as the whole list.
+fn with_replaced_addresses(status: Value) -> Value {
+    let Value::Object(mut status) = status else { return status };
+    if let Some(Value::Array(addresses)) = status.remove("addresses") {
+        let mut replace = Map::new();
+        replace.insert("$patch", "replace");
+        let all = addresses.into_iter().chain([Value::Object(replace)]).collect();
+        status.insert("addresses", Value::Array(all));
+    }
+    Value::Object(status)
+}

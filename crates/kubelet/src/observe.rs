@@ -1,0 +1,110 @@
+//! Asking the runtime about one pod.
+//!
+//! Workers ask before they decide, so that what they decide on is never older than what they did last. Of containers that
+//! have ended, their last words are read: the file they may leave, or the end of their log.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+
+use coracle_cri::v1::{ContainerFilter, ContainerState, ContainerStatus, PodSandboxFilter, PodSandboxStatus};
+use coracle_cri::{Error, Result, Runtime};
+
+use crate::observed::{Observed, Seen, State};
+use crate::spec::labels::POD_UID;
+
+/// Most bytes of a file of last words.
+const WORDS: u64 = 4096;
+/// Most bytes and lines of a log that stand for last words.
+const LOG_BYTES: u64 = 2048;
+const LOG_LINES: usize = 80;
+
+/// What the runtime says of a pod now.
+pub(crate) async fn observe(runtime: &dyn Runtime, uid: &str) -> Result<Observed> {
+    let label = HashMap::from([(POD_UID.to_owned(), uid.to_owned())]);
+    let filter = PodSandboxFilter { label_selector: label.clone(), ..Default::default() };
+    let mut sandboxes: Vec<PodSandboxStatus> = Vec::new();
+    for sandbox in runtime.list_pod_sandbox(filter).await? {
+        let status = gone(runtime.pod_sandbox_status(&sandbox.id, false).await)?;
+        sandboxes.extend(status.and_then(|answer| answer.status));
+    }
+    let filter = ContainerFilter { label_selector: label, ..Default::default() };
+    let mut containers: Vec<ContainerStatus> = Vec::new();
+    for container in runtime.list_containers(filter).await? {
+        let status = gone(runtime.container_status(&container.id, false).await)?;
+        containers.extend(status.and_then(|answer| answer.status));
+    }
+    let mut observed = Observed::of(&sandboxes, &containers);
+    for seen in &mut observed.containers {
+        if let Some(status) = containers.iter().find(|status| status.id == seen.id) {
+            add_last_words(seen, status);
+        }
+    }
+    Ok(observed)
+}
+
+/// What went away between two questions is not there.
+fn gone<T>(answer: Result<T>) -> Result<Option<T>> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(Error::NotFound(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn add_last_words(seen: &mut Seen, status: &ContainerStatus) {
+    if status.state() != ContainerState::ContainerExited {
+        return;
+    }
+    let (place, log_counts) = seen.message_place();
+    let mount = status.mounts.iter().find(|mount| !place.is_empty() && mount.container_path == place);
+    let left = mount.and_then(|mount| tail(&mount.host_path, WORDS)).unwrap_or_default();
+    let words = match log_counts && left.is_empty() && status.exit_code != 0 {
+        true => tail(&status.log_path, LOG_BYTES).map(|log| log_text(&log)).unwrap_or_default(),
+        false => left,
+    };
+    if let State::Exited { message, .. } = &mut seen.state
+        && !words.is_empty()
+    {
+        if !message.is_empty() {
+            message.push_str(": ");
+        }
+        message.push_str(&words);
+    }
+}
+
+/// The last bytes of a file, as far as they are text; none: there is no such file.
+fn tail(path: &str, bytes: u64) -> Option<String> {
+    let mut file = File::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(bytes))).ok()?;
+    let mut text = Vec::new();
+    file.take(bytes).read_to_end(&mut text).ok()?;
+    Some(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// What was printed, without what CRI writes before each line.
+fn log_text(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().collect();
+    let last = lines.len().saturating_sub(LOG_LINES);
+    let printed = |line: &str| -> Option<String> {
+        let mut parts = line.splitn(4, ' ');
+        let (_, stream, tag) = (parts.next()?, parts.next()?, parts.next()?);
+        let text = parts.next()?;
+        // The first line of what was read may begin anywhere.
+        matches!(stream, "stdout" | "stderr").then(|| format!("{text}{}", if tag == "P" { "" } else { "\n" }))
+    };
+    lines[last..].iter().filter_map(|line| printed(line)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_log_is_what_was_printed() {
+        let log = "f partial start\n2026-01-01T00:00:00Z stdout F one\n2026-01-01T00:00:00Z stderr P tw\n\
+            2026-01-01T00:00:00Z stderr F o\n";
+        assert_eq!(log_text(log), "one\ntwo\n");
+    }
+}

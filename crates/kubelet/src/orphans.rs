@@ -1,0 +1,117 @@
+//! What is left of pods that nobody knows any more: they went while no kubelet was there to see it.
+//!
+//! Looked for once, when all pods of the node are known; from then on every pod has a worker, which cleans up behind
+//! itself. Only what carries a kubelet's labels is touched.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use coracle_api::Text;
+use coracle_cri::v1::PodSandboxFilter;
+use futures_util::future::join_all;
+use k8s_openapi::api::core::v1::{Container, Lifecycle, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::host::Host;
+use crate::kubelet::Shared;
+use crate::observe::observe;
+use crate::observed::Seen;
+use crate::pod::PodView;
+use crate::spec::labels::{POD_NAME, POD_NAMESPACE, POD_UID};
+
+/// How long a container may take whose pod never said.
+const GRACE: i64 = 2;
+
+/// Groups that there were before it was asked which pods there are: whoever is not among these is nobody's.
+pub(crate) async fn groups(shared: &Shared) -> Vec<String> {
+    shared.groups.pods().await
+}
+
+/// Takes away what belongs to no pod of `known`.
+pub(crate) async fn clean_up(shared: &Arc<Shared>, known: &BTreeSet<Text>, groups: Vec<String>) {
+    if let Err(error) = end_pods(shared, known).await {
+        tracing::warn!(%error, "pods that nobody knows are not ended");
+    }
+    for uid in groups.iter().filter(|uid| !known.contains(uid.as_str())) {
+        if let Err(error) = shared.groups.remove(uid).await {
+            tracing::warn!(uid, %error, "the cgroup of a pod that nobody knows is not removed");
+        }
+    }
+    if let Err(error) = shared.volumes.clean_up(known).await {
+        tracing::warn!(%error, "volumes of pods that nobody knows are not removed");
+    }
+    remove_logs(&shared.host, known).await;
+}
+
+async fn end_pods(shared: &Arc<Shared>, known: &BTreeSet<Text>) -> coracle_cri::Result<()> {
+    let runtime = shared.host.runtime.as_ref();
+    let sandboxes = runtime.list_pod_sandbox(PodSandboxFilter::default()).await?;
+    let mut orphans: BTreeMap<String, Pod> = BTreeMap::new();
+    for sandbox in &sandboxes {
+        let label = |name: &str| sandbox.labels.get(name).cloned();
+        if let Some(uid) = label(POD_UID).filter(|uid| !known.contains(uid.as_str())) {
+            let metadata = ObjectMeta {
+                uid: Some(uid.clone()),
+                name: label(POD_NAME),
+                namespace: label(POD_NAMESPACE),
+                ..ObjectMeta::default()
+            };
+            orphans.insert(uid, Pod { metadata, ..Pod::default() });
+        }
+    }
+    for ended in join_all(orphans.values().map(|pod| end_pod(shared, pod))).await {
+        ended?;
+    }
+    Ok(())
+}
+
+async fn end_pod(shared: &Arc<Shared>, pod: &Pod) -> coracle_cri::Result<()> {
+    tracing::info!(pod = %pod.id(), "nobody knows this pod: it is ended");
+    let runtime = shared.host.runtime.as_ref();
+    let observed = observe(runtime, pod.uid()).await?;
+    let addresses = observed.ready_sandbox().map(|sandbox| sandbox.addresses.clone()).unwrap_or_default();
+    let running = observed.running();
+    for stopped in join_all(running.map(|seen| end_container(shared, pod, seen, &addresses))).await {
+        stopped?;
+    }
+    for sandbox in &observed.sandboxes {
+        runtime.remove_pod_sandbox(&sandbox.id).await?;
+    }
+    Ok(())
+}
+
+/// As its pod would have it ended, as far as its labels tell.
+async fn end_container(
+    shared: &Arc<Shared>,
+    pod: &Pod,
+    seen: &Seen,
+    addresses: &[String],
+) -> coracle_cri::Result<()> {
+    let seconds = u64::try_from(seen.grace().unwrap_or(GRACE)).unwrap_or_default();
+    let until = tokio::time::Instant::now() + Duration::from_secs(seconds);
+    if let Some(hook) = seen.pre_stop() {
+        let lifecycle = Lifecycle { pre_stop: Some(hook), ..Lifecycle::default() };
+        let container =
+            Container { name: seen.name.clone(), lifecycle: Some(lifecycle), ..Container::default() };
+        let ran = shared.hooks.run_pre_stop(pod, &container, &seen.id, addresses);
+        // However it went, the container ends now.
+        drop(tokio::time::timeout_at(until, ran).await);
+    }
+    let left = until.saturating_duration_since(tokio::time::Instant::now()).max(Duration::from_secs(2));
+    shared.host.runtime.stop_container(&seen.id, left).await
+}
+
+async fn remove_logs(host: &Host, known: &BTreeSet<Text>) {
+    let Ok(mut entries) = tokio::fs::read_dir(host.layout.pod_logs()).await else { return };
+    while let Ok(Some(entry)) = entries.next_entry().await {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let uid = name.rsplit('_').next().unwrap_or_default();
+        if !known.contains(uid)
+            && let Err(error) = tokio::fs::remove_dir_all(entry.path()).await
+        {
+            tracing::warn!(folder = %entry.path().display(), %error, "logs are not removed");
+        }
+    }
+    crate::logs::remove_dangling(&host.layout).await;
+}

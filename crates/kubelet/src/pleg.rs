@@ -1,0 +1,94 @@
+//! What happens to containers, heard from the runtime: whoever's pod it is looks again.
+//!
+//! A runtime that tells events is listened to; after a gap everybody looks. One that does not is asked for a list every
+//! second, and the workers of pods whose list has changed look.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use coracle_cri::v1::{ContainerEventResponse, ContainerEventType, ContainerFilter, PodSandboxFilter};
+use coracle_cri::{Error, Events, Runtime};
+use tokio_stream::StreamExt as _;
+
+use crate::host::Host;
+use crate::spec::labels::POD_UID;
+use crate::worker::Workers;
+
+const RELIST: Duration = Duration::from_secs(1);
+/// Before a runtime that does not answer is asked again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Listens until it is dropped.
+pub(crate) async fn run(host: &Host, workers: &Workers) {
+    loop {
+        match host.runtime.container_events().await {
+            Ok(events) => {
+                // What happened before we listened nobody has told us.
+                workers.poke_all();
+                listen(events, workers).await;
+            }
+            Err(Error::Unimplemented(_)) => relist(host.runtime.as_ref(), workers).await,
+            Err(error) => {
+                tracing::warn!(%error, "the runtime tells no events");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn listen(mut events: Events, workers: &Workers) {
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(event) => {
+                if let Some(uid) = concerns(&event) {
+                    workers.poke(uid);
+                }
+            }
+            Err(error) => {
+                tracing::debug!(%error, "events were missed");
+                return;
+            }
+        }
+    }
+}
+
+/// The pod whose worker is to look: what we removed ourselves is no news.
+fn concerns(event: &ContainerEventResponse) -> Option<&str> {
+    if event.container_event_type() == ContainerEventType::ContainerDeletedEvent {
+        return None;
+    }
+    event.pod_sandbox_status.as_ref()?.labels.get(POD_UID).map(String::as_str)
+}
+
+/// Ids with their states, by pod.
+type Seen = BTreeMap<String, Vec<(String, i32)>>;
+
+async fn relist(runtime: &dyn Runtime, workers: &Workers) {
+    let mut before = Seen::new();
+    loop {
+        if let Ok(now) = list(runtime).await {
+            let changed = now.iter().filter(|(uid, seen)| before.get(*uid) != Some(seen)).map(|(uid, _)| uid);
+            let gone = before.keys().filter(|uid| !now.contains_key(*uid));
+            changed.chain(gone).for_each(|uid| workers.poke(uid));
+            before = now;
+        }
+        tokio::time::sleep(RELIST).await;
+    }
+}
+
+async fn list(runtime: &dyn Runtime) -> coracle_cri::Result<Seen> {
+    let mut seen = Seen::new();
+    let mut note = |labels: &std::collections::HashMap<String, String>, id: String, state: i32| {
+        if let Some(uid) = labels.get(POD_UID) {
+            seen.entry(uid.clone()).or_default().push((id, state));
+        }
+    };
+    for sandbox in runtime.list_pod_sandbox(PodSandboxFilter::default()).await? {
+        note(&sandbox.labels, sandbox.id, sandbox.state);
+    }
+    for container in runtime.list_containers(ContainerFilter::default()).await? {
+        note(&container.labels, container.id, container.state);
+    }
+    seen.values_mut().for_each(|all| all.sort());
+    Ok(seen)
+}

@@ -1,0 +1,217 @@
+//! Stopping containers: the hook before, the signal, the end of patience.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use k8s_openapi::api::core::v1::{Container, Pod, Probe};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use super::Worker;
+use super::sync::SyncError;
+use crate::actions::Kill;
+use crate::observed::Observed;
+use crate::parts::ProbeKind;
+use crate::pod::{Kind, PodView};
+
+/// The least time that a container has between being asked and being killed.
+const LEAST: Duration = Duration::from_secs(2);
+
+/// How long a container may take to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Grace(pub(super) Duration);
+
+impl Grace {
+    /// What the pod's deletion says, or the probe that failed, or the pod.
+    pub(super) fn of(pod: &Pod, container: &Container, probe: Option<ProbeKind>) -> Grace {
+        let of_probe = |probe: &Option<Probe>| probe.as_ref()?.termination_grace_period_seconds;
+        let asked = match probe {
+            Some(ProbeKind::Liveness) => of_probe(&container.liveness_probe),
+            Some(ProbeKind::Startup) => of_probe(&container.startup_probe),
+            Some(ProbeKind::Readiness) | None => None,
+        };
+        let seconds = pod.metadata.deletion_grace_period_seconds.or_else(|| {
+            let of_pod = pod.pod_spec().termination_grace_period_seconds;
+            asked.filter(|_| of_pod.is_some()).or(of_pod)
+        });
+        Grace::seconds(seconds.unwrap_or(2))
+    }
+
+    pub(super) fn seconds(seconds: i64) -> Grace {
+        Grace(Duration::from_secs(u64::try_from(seconds).unwrap_or_default()))
+    }
+}
+
+/// Whose turn it is to end: sidecars go after the main containers, the last of them first.
+pub(super) struct Turns {
+    left: watch::Sender<BTreeMap<usize, usize>>,
+}
+
+impl Turns {
+    fn new(turns: impl Iterator<Item = usize>) -> Turns {
+        let mut left = BTreeMap::new();
+        turns.for_each(|turn| *left.entry(turn).or_default() += 1);
+        Turns { left: watch::channel(left).0 }
+    }
+
+    /// Waits until all whose turn is before have ended, or the time is over.
+    async fn wait(&self, turn: usize, patience: Duration) {
+        let mut left = self.left.subscribe();
+        let free = |left: &BTreeMap<usize, usize>| left.range(..turn).all(|(_, count)| *count == 0);
+        // Whether they have ended or time has: it is our turn now.
+        timeout(patience, left.wait_for(free)).await.map(drop).unwrap_or_default();
+    }
+
+    fn over(&self, turn: usize) {
+        self.left.send_modify(|left| {
+            if let Some(count) = left.get_mut(&turn) {
+                *count -= 1;
+            }
+        });
+    }
+}
+
+fn turn_of(pod: &Pod, name: &str) -> usize {
+    let sidecars: Vec<&str> = pod
+        .lasting_containers()
+        .filter(|(kind, _)| *kind == Kind::Sidecar)
+        .map(|(_, container)| container.name.as_str())
+        .collect();
+    sidecars.iter().rev().position(|sidecar| *sidecar == name).map_or(0, |place| place + 1)
+}
+
+impl Worker {
+    /// Stops everything in a pod, and its sandboxes. With `grace`, that counts instead of the pod's own.
+    pub(super) async fn kill_pod(
+        &self,
+        pod: &Arc<Pod>,
+        observed: &Observed,
+        grace: Option<Grace>,
+    ) -> Result<(), SyncError> {
+        let alive: Vec<_> = observed.containers.iter().filter(|seen| seen.state.is_alive()).collect();
+        let turns = Turns::new(alive.iter().map(|seen| turn_of(pod, &seen.name)));
+        let addresses = observed.ready_sandbox().map(|sandbox| sandbox.addresses.clone()).unwrap_or_default();
+        let stops = alive.iter().map(|seen| {
+            let (turns, addresses) = (&turns, &addresses);
+            async move {
+                // One that the pod does not name any more is stopped as what it is: somebody's container.
+                let unnamed = || (Kind::Main, Container { name: seen.name.clone(), ..Container::default() });
+                let (kind, container) = pod.container(&seen.name).unwrap_or_else(unnamed);
+                let grace = grace.unwrap_or_else(|| Grace::of(pod, &container, None));
+                let text = format!("Stopping container {}", seen.name);
+                self.stop(pod, kind, &container, &seen.id, &text, grace, addresses, Some(turns)).await
+            }
+        });
+        for stopped in join_all(stops).await {
+            stopped?;
+        }
+        for sandbox in &observed.sandboxes {
+            self.shared.host.runtime.stop_pod_sandbox(&sandbox.id).await?;
+        }
+        Ok(())
+    }
+
+    /// Stops one container, and leaves the rest of the pod as it is.
+    pub(super) async fn kill_one(
+        &self,
+        pod: &Arc<Pod>,
+        observed: &Observed,
+        kill: &Kill,
+    ) -> Result<(), SyncError> {
+        let Some((kind, container)) = pod.container(&kill.name) else { return Ok(()) };
+        let grace = Grace::of(pod, &container, kill.probe);
+        let addresses = observed.ready_sandbox().map(|sandbox| sandbox.addresses.clone()).unwrap_or_default();
+        self.stop(pod, kind, &container, &kill.id, &kill.message, grace, &addresses, None).await?;
+        Ok(())
+    }
+
+    /// Runs the hook, waits for its turn, asks the container to end, and makes it end.
+    #[expect(clippy::too_many_arguments, reason = "each is one thing about the end of one container")]
+    pub(super) async fn stop(
+        &self,
+        pod: &Arc<Pod>,
+        kind: Kind,
+        container: &Container,
+        id: &str,
+        message: &str,
+        grace: Grace,
+        addresses: &[String],
+        turns: Option<&Turns>,
+    ) -> Result<(), coracle_cri::Error> {
+        let host = &self.shared.host;
+        let about = pod.container_reference(kind, &container.name);
+        host.events.normal(&about, "Killing", message);
+        let until = Instant::now() + grace.0;
+        let left = || until.saturating_duration_since(Instant::now());
+        let hook = container.lifecycle.as_ref().is_some_and(|lifecycle| lifecycle.pre_stop.is_some());
+        if hook && !grace.0.is_zero() {
+            let ran = timeout(left(), self.shared.hooks.run_pre_stop(pod, container, id, addresses)).await;
+            if matches!(ran, Ok(Err(_))) {
+                host.events.warning(&about, "FailedPreStopHook", "PreStopHook failed");
+            }
+        }
+        let turn = turn_of(pod, &container.name);
+        if let Some(turns) = turns {
+            turns.wait(turn, left()).await;
+        }
+        let stopped = host.runtime.stop_container(id, left().max(LEAST)).await;
+        if let Some(turns) = turns {
+            turns.over(turn);
+        }
+        match stopped {
+            Err(coracle_cri::Error::NotFound(_)) => Ok(()),
+            other => other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::PodSpec;
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+    use super::*;
+
+    fn check(deletion: Option<i64>, of_pod: Option<i64>, of_probe: Option<i64>, seconds: i64) {
+        let spec = PodSpec { termination_grace_period_seconds: of_pod, ..PodSpec::default() };
+        let metadata = ObjectMeta { deletion_grace_period_seconds: deletion, ..ObjectMeta::default() };
+        let pod = Pod { metadata, spec: Some(spec), ..Pod::default() };
+        let probe = Probe { termination_grace_period_seconds: of_probe, ..Probe::default() };
+        let container = Container { liveness_probe: Some(probe), ..Container::default() };
+        assert_eq!(Grace::of(&pod, &container, Some(ProbeKind::Liveness)), Grace::seconds(seconds));
+    }
+
+    #[test]
+    fn deletion_counts_before_probes_and_those_before_the_pod() {
+        check(Some(5), Some(30), Some(1), 5);
+        check(None, Some(30), Some(1), 1);
+        check(None, Some(30), None, 30);
+        check(None, None, Some(1), 2);
+    }
+
+    #[tokio::test]
+    async fn sidecars_end_after_those_they_are_there_for() {
+        let sidecar = |name: &str| Container {
+            name: name.into(),
+            restart_policy: Some("Always".into()),
+            ..Container::default()
+        };
+        let spec = PodSpec {
+            init_containers: Some(vec![sidecar("first"), sidecar("second")]),
+            containers: vec![Container { name: "main".into(), ..Container::default() }],
+            ..PodSpec::default()
+        };
+        let pod = Pod { spec: Some(spec), ..Pod::default() };
+        let turns: Vec<usize> = ["main", "second", "first"].iter().map(|name| turn_of(&pod, name)).collect();
+        assert_eq!(turns, [0, 1, 2]);
+        let order = Turns::new(turns.into_iter());
+        order.wait(0, Duration::ZERO).await;
+        assert!(timeout(Duration::from_millis(5), order.wait(1, Duration::from_secs(60))).await.is_err());
+        order.over(0);
+        order.wait(1, Duration::from_secs(60)).await;
+        // Nobody waits for longer than there is time.
+        order.wait(2, Duration::from_millis(1)).await;
+    }
+}

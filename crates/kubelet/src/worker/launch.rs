@@ -1,0 +1,360 @@
+//! Starting containers: back-off, image, configuration, create, start, hook.
+
+use std::sync::Arc;
+
+use coracle_api::time::Timestamp;
+use coracle_cri::v1::Mount;
+use k8s_openapi::api::core::v1::{Container, Pod};
+
+use super::Worker;
+use super::kill::Grace;
+use super::sandbox::Home;
+use super::sync::SyncError;
+use crate::actions::Actions;
+use crate::images::{Absent, Present, Wanted};
+use crate::observed::{Observed, Seen, State};
+use crate::pod::{Kind, PodView};
+use crate::spec::{container, hosts, names, security};
+use crate::status::Waiting;
+
+/// A container that could not be started: what it waits with, and when it is due.
+struct NotStarted {
+    waiting: Waiting,
+    due: Option<Timestamp>,
+}
+
+impl NotStarted {
+    fn because(reason: &'static str, message: impl ToString) -> NotStarted {
+        NotStarted { waiting: Waiting { reason, message: message.to_string() }, due: None }
+    }
+}
+
+/// A pull that failed is told as one, and shortly after as one that waits.
+const SHOWN: i64 = 2;
+
+impl Worker {
+    /// Starts what is to be started: ephemeral containers whatever else happens, init containers in order, main ones
+    /// each for itself. Answers when the first of those that wait is due.
+    pub(super) async fn start_all(
+        &mut self,
+        pod: &Arc<Pod>,
+        observed: &Observed,
+        actions: &Actions,
+    ) -> Result<Option<Timestamp>, SyncError> {
+        let nothing = actions.start_ephemeral.is_empty()
+            && actions.start_init.is_empty()
+            && actions.start_main.is_empty();
+        if nothing && !actions.create_sandbox {
+            return Ok(None);
+        }
+        let home = self.home(pod, observed, actions).await?;
+        let mut due: Option<Timestamp> = None;
+        let lists = [&actions.start_ephemeral, &actions.start_init, &actions.start_main];
+        for name in lists.into_iter().flatten() {
+            if self.must_end() {
+                return Err(SyncError::Ending);
+            }
+            let Some((kind, container)) = pod.container(name) else { continue };
+            match self.start(pod, observed, &home, kind, &container).await {
+                Ok(()) => drop(self.waiting.remove(name)),
+                Err(not) => {
+                    self.shared.host.note(
+                        pod.uid(),
+                        "start",
+                        format!("{name} waits: {}: {}", not.waiting.reason, not.waiting.message),
+                    );
+                    due = [due, not.due.or_else(|| Some(self.retry_at()))].into_iter().flatten().min();
+                    self.waiting.insert(name.clone(), not.waiting);
+                    if kind == Kind::Init {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(due)
+    }
+
+    fn retry_at(&self) -> Timestamp {
+        let seconds = super::AFTER_FAILURE.mul_f64(1.0 + 0.5 * self.shared.host.world.fraction());
+        self.shared.host.now() + seconds.into()
+    }
+
+    async fn start(
+        &self,
+        pod: &Arc<Pod>,
+        observed: &Observed,
+        home: &Home,
+        kind: Kind,
+        container: &Container,
+    ) -> Result<(), NotStarted> {
+        let host = &self.shared.host;
+        self.check_back_off(pod, observed, kind, container)?;
+        let wanted = Wanted { pod, kind, container, sandbox: &home.config };
+        let mut ending = self.mailbox.ending.subscribe();
+        let image = tokio::select! {
+            image = self.shared.puller.ensure(host, &wanted) => image,
+            _ = ending.wait_for(Option::is_some) => return Err(NotStarted::because("ContainerCreating", "")),
+        };
+        let image = image.map_err(|Absent { waiting, until }| {
+            let soon = host.now().plus_seconds(SHOWN);
+            let due = if waiting.reason == "ImagePullBackOff" { until } else { until.map(|_| soon) };
+            NotStarted { waiting, due }
+        })?;
+        let about = pod.container_reference(kind, &container.name);
+        let failed = |reason: &'static str, text: String| {
+            host.events.warning(&about, "Failed", format!("Error: {text}"));
+            NotStarted::because(reason, text)
+        };
+        let config = self.configure(pod, observed, home, kind, container, &image).await;
+        let config = config.map_err(|text| failed("CreateContainerConfigError", text))?;
+        let log = std::path::Path::new(&home.config.log_directory).join(&config.log_path);
+        let made = host.runtime.create_container(&home.id, config, home.config.clone()).await;
+        let id = made.map_err(|error| failed("CreateContainerError", error.to_string()))?;
+        host.events.normal(&about, "Created", "Container created");
+        let started = host.runtime.start_container(&id).await;
+        started.map_err(|error| failed("RunContainerError", error.to_string()))?;
+        host.events.normal(&about, "Started", "Container started");
+        host.note(pod.uid(), "start", container.name.as_str());
+        self.link_log(pod, container, &id, &log).await;
+        self.prune(observed, &container.name).await;
+        self.post_start(pod, home, kind, container, &id).await
+    }
+
+    async fn post_start(
+        &self,
+        pod: &Arc<Pod>,
+        home: &Home,
+        kind: Kind,
+        container: &Container,
+        id: &str,
+    ) -> Result<(), NotStarted> {
+        if container.lifecycle.as_ref().is_none_or(|lifecycle| lifecycle.post_start.is_none()) {
+            return Ok(());
+        }
+        let mut ending = self.mailbox.ending.subscribe();
+        let ran = tokio::select! {
+            ran = self.shared.hooks.run_post_start(pod, container, id, &home.addresses) => ran,
+            // Whoever ends the pod stops the container.
+            _ = ending.wait_for(Option::is_some) => return Ok(()),
+        };
+        let Err(error) = ran else { return Ok(()) };
+        let about = pod.container_reference(kind, &container.name);
+        self.shared.host.events.warning(&about, "FailedPostStartHook", "PostStartHook failed");
+        let grace = Grace::of(pod, container, None);
+        self.stop(pod, kind, container, id, "FailedPostStartHook", grace, &home.addresses, None).await.ok();
+        Err(NotStarted::because("PostStartHookError", error))
+    }
+
+    /// One that has just ended and does so again and again waits.
+    fn check_back_off(
+        &self,
+        pod: &Pod,
+        observed: &Observed,
+        kind: Kind,
+        container: &Container,
+    ) -> Result<(), NotStarted> {
+        let ended = observed.containers.iter().filter(|seen| seen.name == container.name);
+        let mut ended = ended.filter_map(|seen| match seen.state {
+            State::Exited { finished, .. } => Some(finished),
+            _ => None,
+        });
+        let Some(finished) = ended.next() else { return Ok(()) };
+        let host = &self.shared.host;
+        let key = back_off_key(pod, container);
+        let Some(waiting) = self.shared.crashes.waiting(&key, finished, host.now()) else {
+            self.shared.crashes.note(&key, finished, host.now());
+            return Ok(());
+        };
+        let (name, whom) = (&container.name, pod_in_words(pod));
+        let text = format!("Back-off restarting failed container {name} in pod {whom}");
+        host.events.warning(&pod.container_reference(kind, name), "BackOff", text);
+        let message = format!("back-off {} restarting failed container={name} pod={whom}", waiting.wait);
+        let waiting_for = Waiting { reason: "CrashLoopBackOff", message };
+        Err(NotStarted { waiting: waiting_for, due: Some(waiting.until) })
+    }
+
+    async fn configure(
+        &self,
+        pod: &Pod,
+        observed: &Observed,
+        home: &Home,
+        kind: Kind,
+        container: &Container,
+        image: &Present,
+    ) -> Result<coracle_cri::v1::ContainerConfig, String> {
+        let shared = &self.shared;
+        let restarts = self.restarts(pod, observed, container).await;
+        let environment = shared.environments.environment(pod, container, &home.addresses).await;
+        let environment = environment.map_err(|error| error.to_string())?;
+        security::check_non_root(pod, container, &image.user).map_err(|error| error.to_string())?;
+        let mounts = shared.volumes.bind(pod, container, &environment).await;
+        let mut mounts = mounts.map_err(|error| error.to_string())?;
+        mounts.extend(self.hosts_mount(pod, container, &home.addresses).await?);
+        mounts.extend(self.message_mount(pod, container).await?);
+        let logs = shared.host.layout.logs_of(&pod.id()).join(&container.name);
+        let made = tokio::fs::create_dir_all(&logs).await;
+        made.map_err(|error| {
+            format!("create container log directory for container {} failed: {error}", container.name)
+        })?;
+        let made = container::Made {
+            restarts,
+            image_ref: &image.reference,
+            image_user: &image.user,
+            environment: &environment,
+            mounts,
+            target: target(pod, observed, kind, container)?,
+            memory: shared.memory,
+        };
+        container::config(pod, container, made).map_err(|error| error.to_string())
+    }
+
+    /// How often it has run: what the runtime remembers, or else what its logs tell.
+    async fn restarts(&self, pod: &Pod, observed: &Observed, container: &Container) -> u32 {
+        if let Some(seen) = observed.newest(&container.name) {
+            return seen.restarts() + 1;
+        }
+        let folder = self.shared.host.layout.logs_of(&pod.id()).join(&container.name);
+        let Ok(mut entries) = tokio::fs::read_dir(folder).await else { return 0 };
+        let mut next = 0;
+        while let Ok(Some(entry)) = entries.next_entry().await {
+            let name = entry.file_name();
+            let number = name.to_str().and_then(|name| name.split('.').next()?.parse::<u32>().ok());
+            next = next.max(number.map_or(0, |number| number + 1));
+        }
+        next
+    }
+
+    /// The hosts file, unless the container has mounted something else there.
+    async fn hosts_mount(
+        &self,
+        pod: &Pod,
+        container: &Container,
+        addresses: &[String],
+    ) -> Result<Option<Mount>, String> {
+        const PLACE: &str = "/etc/hosts";
+        let taken = container.volume_mounts.iter().flatten().any(|mount| mount.mount_path == PLACE);
+        if taken || (addresses.is_empty() && !pod.is_host_network()) {
+            return Ok(None);
+        }
+        let host = &self.shared.host;
+        let text = match pod.is_host_network() {
+            true => hosts::of_host(pod, &tokio::fs::read_to_string(PLACE).await.unwrap_or_default()),
+            false => {
+                let named = names::host_name(pod, &host.cluster_domain);
+                let (name, domain) = named.map_err(|error| error.to_string())?;
+                hosts::managed(pod, addresses, &name, &domain)
+            }
+        };
+        let path = host.layout.hosts_file(pod.uid());
+        tokio::fs::write(&path, text).await.map_err(|error| error.to_string())?;
+        Ok(Some(mount(&path, PLACE)))
+    }
+
+    /// A file of its own for each instance, in which it may leave its last words.
+    async fn message_mount(&self, pod: &Pod, container: &Container) -> Result<Option<Mount>, String> {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let Some(place) = container.termination_message_path.as_deref().filter(|place| !place.is_empty())
+        else {
+            return Ok(None);
+        };
+        let folder = self.shared.host.layout.container(pod.uid(), &container.name);
+        let path = folder.join(format!("{:08x}", (self.shared.host.world.random)() >> 32));
+        let made = async {
+            tokio::fs::create_dir_all(&folder).await?;
+            tokio::fs::write(&path, "").await?;
+            // Whoever the container runs as may write it.
+            tokio::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).await
+        };
+        made.await.map_err(|error: std::io::Error| error.to_string())?;
+        Ok(Some(mount(&path, place)))
+    }
+
+    /// A link by which collectors of logs find the log of a container.
+    async fn link_log(&self, pod: &Pod, container: &Container, id: &str, log: &std::path::Path) {
+        if !log.exists() {
+            return;
+        }
+        let link = link_name(PodView::name(pod), pod.namespace(), &container.name, id);
+        let link = self.shared.host.layout.container_links().join(link);
+        if let Err(error) = tokio::fs::symlink(log, &link).await {
+            tracing::debug!(link = %link.display(), %error, "no link to the log");
+        }
+    }
+
+    /// Of those that have ended the newest is kept, for `kubectl logs --previous`.
+    async fn prune(&self, observed: &Observed, name: &str) {
+        let ended = |seen: &&Seen| seen.name == name && matches!(seen.state, State::Exited { .. });
+        for seen in observed.containers.iter().filter(ended).skip(1) {
+            if let Err(error) = self.shared.host.runtime.remove_container(&seen.id).await {
+                tracing::debug!(container = seen.id, %error, "an old container is not removed");
+                continue;
+            }
+            tokio::fs::remove_file(&seen.log_path).await.unwrap_or_default();
+        }
+    }
+}
+
+/// The container whose processes an ephemeral one wants to see.
+fn target(
+    pod: &Pod,
+    observed: &Observed,
+    kind: Kind,
+    container: &Container,
+) -> Result<Option<String>, String> {
+    if kind != Kind::Ephemeral {
+        return Ok(None);
+    }
+    let ephemeral = pod.ephemeral_containers().iter().find(|one| one.name == container.name);
+    let Some(name) =
+        ephemeral.and_then(|one| one.target_container_name.as_deref()).filter(|name| !name.is_empty())
+    else {
+        return Ok(None);
+    };
+    match observed.newest(name) {
+        Some(seen) => Ok(Some(seen.id.clone())),
+        None => Err(format!("unable to find target container {name}")),
+    }
+}
+
+fn mount(from: &std::path::Path, to: &str) -> Mount {
+    Mount {
+        container_path: to.to_owned(),
+        host_path: from.to_string_lossy().into_owned(),
+        ..Default::default()
+    }
+}
+
+/// Longest name of a file.
+const LONGEST_NAME: usize = 255;
+
+fn link_name(pod: &str, namespace: &str, container: &str, id: &str) -> String {
+    let mut name = format!("{pod}_{namespace}_{container}-{id}");
+    name.truncate(LONGEST_NAME - ".log".len());
+    name + ".log"
+}
+
+/// Changes with what would make another container of it, so that what is mended does not wait.
+fn back_off_key(pod: &Pod, container: &Container) -> String {
+    let image = container.image.as_deref().unwrap_or_default();
+    let resources = container.resources.as_ref().and_then(|resources| serde_json::to_string(resources).ok());
+    format!("{}/{}/{image}/{}", pod.uid(), container.name, resources.unwrap_or_default())
+}
+
+/// `name_namespace(uid)`, as upstream's texts call a pod.
+fn pod_in_words(pod: &Pod) -> String {
+    format!("{}_{}({})", PodView::name(pod), pod.namespace(), pod.uid())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_to_a_log_has_a_name_that_fits() {
+        assert_eq!(link_name("p", "ns", "c", "id"), "p_ns_c-id.log");
+        let long = link_name(&"p".repeat(253), "ns", "c", "id");
+        assert_eq!(long.len(), 255);
+        assert!(long.ends_with(".log"));
+    }
+}

@@ -1,0 +1,339 @@
+//! One worker per pod: it brings the pod up, keeps it, and takes it down, and nobody else does anything to it.
+//!
+//! A worker is in one of four stages, and never goes back. *Syncing* (`sync.rs`): the pod is made to be what it is asked
+//! to be, again after every change and every so often. *Ending* (`end.rs`): it is deleted, over, or failed; its
+//! containers are stopped within their grace. *Ended*: nothing runs; what it had of the node is given back. *Finished*:
+//! only its object, its logs and its dead containers are left, until the object goes too.
+//!
+//! Whoever has news for a worker leaves it in its [`Mailbox`]: of several specs the newest counts, and an order to end
+//! is never taken back; its grace can only get shorter.
+
+mod end;
+mod kill;
+mod launch;
+mod sandbox;
+mod sync;
+
+pub(crate) use sync::chain;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use coracle_api::Text;
+use coracle_client::Tasks;
+use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use crate::actions::Verdicts;
+use crate::kubelet::Shared;
+use crate::observe::observe;
+use crate::observed::Observed;
+use crate::pod::PodView;
+use crate::publish::Report;
+use crate::status::{self, Facts, Waiting};
+
+/// All workers of a node. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Workers {
+    shared: Arc<Shared>,
+    mailboxes: Arc<Mutex<BTreeMap<Text, Arc<Mailbox>>>>,
+    /// A worker has left.
+    left: Arc<Notify>,
+    tasks: Tasks,
+}
+
+/// What a worker is told.
+struct Mailbox {
+    orders: Mutex<Orders>,
+    changed: Notify,
+    /// What was settled is so no more.
+    is_stale: AtomicBool,
+    /// Seconds within which the pod has to end; none: it is to go on.
+    ending: watch::Sender<Option<i64>>,
+}
+
+#[derive(Clone)]
+struct Orders {
+    pod: Arc<Pod>,
+    /// The object is gone.
+    is_gone: bool,
+    /// It failed before it began: reason and message.
+    rejected: Option<(String, String)>,
+}
+
+impl Workers {
+    pub(crate) fn new(shared: Arc<Shared>, tasks: Tasks) -> Workers {
+        Workers { shared, mailboxes: Arc::default(), left: Arc::default(), tasks }
+    }
+
+    /// A pod is there, or has changed.
+    pub(crate) fn update(&self, pod: &Arc<Pod>) {
+        self.tell(pod, None);
+    }
+
+    /// A pod is there that this node does not take: reason and message.
+    pub(crate) fn reject(&self, pod: &Arc<Pod>, reason: &str, message: &str) {
+        self.tell(pod, Some((reason.to_owned(), message.to_owned())));
+    }
+
+    fn tell(&self, pod: &Arc<Pod>, rejected: Option<(String, String)>) {
+        let uid = Text::new(pod.uid());
+        let mut mailboxes = lock(&self.mailboxes);
+        let mailbox = mailboxes.entry(uid.clone()).or_insert_with(|| {
+            let orders = Orders { pod: pod.clone(), is_gone: false, rejected };
+            let mailbox = Arc::new(Mailbox {
+                orders: Mutex::new(orders),
+                changed: Notify::new(),
+                is_stale: AtomicBool::new(false),
+                ending: watch::channel(None).0,
+            });
+            let worker = Worker::new(self.shared.clone(), mailbox.clone(), pod.clone());
+            let (mailboxes, left) = (self.mailboxes.clone(), self.left.clone());
+            self.tasks.spawn(async move {
+                worker.run().await;
+                lock(&mailboxes).remove(&uid);
+                left.notify_one();
+            });
+            mailbox
+        });
+        lock(&mailbox.orders).pod = pod.clone();
+        if pod.is_being_deleted() {
+            mailbox.end_within(pod.metadata.deletion_grace_period_seconds.unwrap_or(0));
+        } else if pod.has_terminal_phase() {
+            mailbox.end_within(grace_of(pod));
+        }
+        mailbox.changed.notify_one();
+    }
+
+    /// The object of a pod is gone, whether or not the pod had time to end.
+    pub(crate) fn remove(&self, uid: &str) {
+        if let Some(mailbox) = lock(&self.mailboxes).get(uid) {
+            let grace = {
+                let mut orders = lock(&mailbox.orders);
+                orders.is_gone = true;
+                orders.pod.metadata.deletion_grace_period_seconds.unwrap_or_else(|| grace_of(&orders.pod))
+            };
+            mailbox.end_within(grace);
+            mailbox.changed.notify_one();
+        }
+    }
+
+    /// Something has happened to a pod.
+    pub(crate) fn poke(&self, uid: &str) {
+        if let Some(mailbox) = lock(&self.mailboxes).get(uid) {
+            mailbox.changed.notify_one();
+        }
+    }
+
+    /// Something that a pod names has changed: whatever it looks like, it is synced.
+    pub(crate) fn refresh(&self, uid: &str) {
+        if let Some(mailbox) = lock(&self.mailboxes).get(uid) {
+            mailbox.is_stale.store(true, Ordering::Relaxed);
+            mailbox.changed.notify_one();
+        }
+    }
+
+    pub(crate) fn poke_all(&self) {
+        lock(&self.mailboxes).values().for_each(|mailbox| mailbox.changed.notify_one());
+    }
+
+    pub(crate) fn knows(&self, uid: &str) -> bool {
+        lock(&self.mailboxes).contains_key(uid)
+    }
+
+    /// Whether a pod of this name is here that is another one.
+    pub(crate) fn has_namesake(&self, pod: &Pod) -> bool {
+        let named =
+            |other: &Pod| (other.namespace(), &other.metadata.name) == (pod.namespace(), &pod.metadata.name);
+        lock(&self.mailboxes)
+            .iter()
+            .any(|(uid, mailbox)| uid != pod.uid() && named(&lock(&mailbox.orders).pod))
+    }
+
+    /// Resolves when a worker has left.
+    pub(crate) async fn one_left(&self) {
+        self.left.notified().await;
+    }
+}
+
+impl Mailbox {
+    /// The pod has to end; a longer time than was given before counts for nothing.
+    fn end_within(&self, seconds: i64) {
+        let seconds = seconds.max(1);
+        self.ending.send_if_modified(|ending| {
+            let sooner = ending.is_none_or(|before| seconds < before);
+            if sooner {
+                *ending = Some(seconds);
+            }
+            sooner
+        });
+    }
+}
+
+/// How long a pod may take to end unless somebody says otherwise.
+fn grace_of(pod: &Pod) -> i64 {
+    pod.pod_spec().termination_grace_period_seconds.unwrap_or(30)
+}
+
+/// Where a pod stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Syncing,
+    Ending,
+    Ended,
+    Finished,
+}
+
+/// What a worker does next.
+enum Next {
+    /// Look again when something happens, or at this moment.
+    Wait(Instant),
+    Stage(Stage),
+}
+
+struct Worker {
+    shared: Arc<Shared>,
+    mailbox: Arc<Mailbox>,
+    stage: Stage,
+    /// What it last made of the pod.
+    status: Arc<PodStatus>,
+    /// What containers wait for.
+    waiting: BTreeMap<String, Waiting>,
+    /// Why the pod was ended, if somebody said so: reason and message.
+    failed: Option<(String, String)>,
+    /// What was seen at the end of the last sync, which need not be done again while nothing else is seen.
+    settled: Option<Settled>,
+}
+
+#[derive(PartialEq)]
+struct Settled {
+    observed: Observed,
+    verdicts: Verdicts,
+    version: Option<String>,
+}
+
+impl Worker {
+    fn new(shared: Arc<Shared>, mailbox: Arc<Mailbox>, pod: Arc<Pod>) -> Worker {
+        let failed = lock(&mailbox.orders).rejected.clone();
+        Worker {
+            shared,
+            mailbox,
+            stage: Stage::Syncing,
+            status: Arc::new(pod.pod_status().clone()),
+            waiting: BTreeMap::new(),
+            failed,
+            settled: None,
+        }
+    }
+
+    async fn run(mut self) {
+        if let Some((reason, message)) = &self.failed {
+            let pod = self.orders().pod;
+            self.status = Arc::new(status::rejected(&pod, reason, message, self.shared.host.now()));
+            self.stage = Stage::Ended;
+        }
+        loop {
+            let mailbox = self.mailbox.clone();
+            let changed = mailbox.changed.notified();
+            if mailbox.is_stale.swap(false, Ordering::Relaxed) {
+                self.settled = None;
+            }
+            let next = match self.stage {
+                Stage::Syncing => self.sync().await,
+                Stage::Ending => self.end().await,
+                Stage::Ended => self.give_back().await,
+                Stage::Finished if self.orders().is_gone => return self.leave_nothing().await,
+                Stage::Finished => self.tell_once_more(),
+            };
+            match next {
+                Next::Stage(stage) => self.stage = stage,
+                Next::Wait(until) => {
+                    tokio::select! {
+                        () = changed => {}
+                        () = tokio::time::sleep_until(until) => self.settled = None,
+                    }
+                }
+            }
+        }
+    }
+
+    fn orders(&self) -> Orders {
+        lock(&self.mailbox.orders).clone()
+    }
+
+    fn must_end(&self) -> bool {
+        self.mailbox.ending.borrow().is_some()
+    }
+
+    /// Asks the runtime about the pod, and notes what it says.
+    async fn look(&self, pod: &Pod) -> Result<Observed, coracle_cri::Error> {
+        let observed = observe(self.shared.host.runtime.as_ref(), pod.uid()).await?;
+        self.shared.roster.observe(pod.uid(), Arc::new(observed.clone()));
+        Ok(observed)
+    }
+
+    fn verdicts(&self, pod: &Pod, observed: &Observed) -> Verdicts {
+        let (probes, uid) = (&self.shared.probes, pod.uid());
+        let mut verdicts = Verdicts::default();
+        for seen in observed.running() {
+            if let Some(kind) = probes.has_failed(uid, &seen.id) {
+                verdicts.failed.insert(seen.id.clone(), kind);
+            }
+            if !probes.is_started(uid, &seen.name) {
+                verdicts.not_started.insert(seen.name.clone());
+            }
+            if !probes.is_ready(uid, &seen.name) {
+                verdicts.not_ready.insert(seen.name.clone());
+            }
+        }
+        verdicts
+    }
+
+    /// Makes the status of what was seen and leaves it to be sent.
+    fn report(&mut self, pod: &Arc<Pod>, observed: &Observed, verdicts: &Verdicts, is_over: bool) {
+        let host = &self.shared.host;
+        let status = status::pod_status(&Facts {
+            pod,
+            observed,
+            verdicts,
+            before: &self.status,
+            waiting: &self.waiting,
+            host_addresses: &host.addresses,
+            is_over,
+            failed: self.failed.as_ref().map(|(reason, message)| (reason.as_str(), message.as_str())),
+            runtime: &self.shared.runtime_name,
+            now: host.now(),
+        });
+        if status.phase != self.status.phase {
+            host.note(pod.uid(), "phase", status.phase.clone().unwrap_or_default());
+        }
+        self.status = Arc::new(status);
+        self.publish(pod, !is_over, false);
+    }
+
+    fn publish(&self, pod: &Arc<Pod>, may_run: bool, is_finished: bool) {
+        self.shared.roster.report(pod.uid(), self.status.clone());
+        self.shared.publisher.publish(Report {
+            pod: pod.clone(),
+            status: self.status.clone(),
+            may_run,
+            is_finished,
+        });
+    }
+
+    /// After something went wrong: ten seconds, and up to half as much again.
+    fn later(&self) -> Instant {
+        Instant::now() + AFTER_FAILURE.mul_f64(1.0 + 0.5 * self.shared.host.world.fraction())
+    }
+}
+
+const AFTER_FAILURE: Duration = Duration::from_secs(10);
+/// A pod that nothing happens to is looked at this often, and up to half as long again after.
+const RESYNC: Duration = Duration::from_secs(60);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

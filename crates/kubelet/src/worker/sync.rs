@@ -1,0 +1,222 @@
+//! Syncing: the pod is made to be what it is asked to be.
+
+use std::sync::Arc;
+
+use coracle_api::time::{Duration, Timestamp};
+use k8s_openapi::api::core::v1::Pod;
+use tokio::time::Instant;
+
+use super::{Next, RESYNC, Settled, Stage, Worker};
+use crate::actions::{Actions, pod_actions};
+use crate::observed::Observed;
+use crate::parts::VolumeError;
+use crate::pod::{Kind, PodView};
+use crate::status::is_terminal;
+
+/// Why a sync did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum SyncError {
+    #[error("the runtime does not do it")]
+    Runtime(#[from] coracle_cri::Error),
+    #[error("network is not ready: {0}")]
+    Network(String),
+    #[error("the pod's cgroup cannot be made")]
+    Group(#[from] coracle_cgroup::Error),
+    #[error("error making pod data directories")]
+    Folders(#[from] std::io::Error),
+    #[error("the pod's volumes are not there")]
+    Volumes(#[from] VolumeError),
+    #[error(transparent)]
+    Spec(#[from] crate::spec::SpecError),
+    /// The pod is to end.
+    #[error("the pod is to end")]
+    Ending,
+}
+
+/// When a network that is not there is looked for again.
+const NETWORK: std::time::Duration = std::time::Duration::from_secs(1);
+
+impl Worker {
+    /// One pass. What it did is seen by looking again, not remembered.
+    pub(super) async fn sync(&mut self) -> Next {
+        if self.must_end() {
+            return Next::Stage(Stage::Ending);
+        }
+        let pod = self.orders().pod;
+        let observed = match self.look(&pod).await {
+            Ok(observed) => observed,
+            Err(error) => {
+                let text = format!("error determining status: {error}");
+                self.shared.host.events.warning(&pod.reference(), "FailedSync", text);
+                return Next::Wait(self.later());
+            }
+        };
+        self.shared.probes.follow(&pod, &observed);
+        let verdicts = self.verdicts(&pod, &observed);
+        let version = pod.metadata.resource_version.clone();
+        let seen = Settled { observed, verdicts, version };
+        if self.settled.as_ref() == Some(&seen) {
+            return Next::Wait(self.wake_at(&pod, None));
+        }
+        self.settled = None;
+        let Settled { observed, verdicts, .. } = seen;
+        self.check_deadline(&pod);
+        self.report(&pod, &observed, &verdicts, false);
+        if is_terminal(self.status.phase.as_deref()) {
+            self.mailbox.end_within(super::grace_of(&pod));
+            return Next::Stage(Stage::Ending);
+        }
+        let actions = pod_actions(&pod, &observed, &verdicts);
+        let done = self.make(&pod, &observed, &actions).await;
+        self.settle(&pod, done).await
+    }
+
+    /// Looks at what has become of it, tells, and says when to look again.
+    async fn settle(&mut self, pod: &Arc<Pod>, done: Result<Option<Timestamp>, SyncError>) -> Next {
+        let observed = self.look(pod).await;
+        if let Ok(observed) = &observed {
+            self.shared.probes.follow(pod, observed);
+            let verdicts = self.verdicts(pod, observed);
+            self.report(pod, observed, &verdicts, false);
+            let version = pod.metadata.resource_version.clone();
+            if done.is_ok() {
+                self.settled = Some(Settled { observed: observed.clone(), verdicts, version });
+            }
+        }
+        match done {
+            Ok(wake) if observed.is_ok() => Next::Wait(self.wake_at(pod, wake)),
+            Ok(_) => Next::Wait(self.later()),
+            Err(SyncError::Ending) => Next::Stage(Stage::Ending),
+            Err(SyncError::Network(_)) => Next::Wait(Instant::now() + NETWORK),
+            Err(error) => {
+                self.shared.host.note(pod.uid(), "sync", chain(&error));
+                tracing::info!(pod = %pod.id(), error = chain(&error), "not synced");
+                Next::Wait(self.later())
+            }
+        }
+    }
+
+    /// Does what is to be done; answers when something that waits is due.
+    async fn make(
+        &mut self,
+        pod: &Arc<Pod>,
+        observed: &Observed,
+        actions: &Actions,
+    ) -> Result<Option<Timestamp>, SyncError> {
+        self.check_network(pod)?;
+        let shared = self.shared.clone();
+        let about = pod.reference();
+        if let Err(error) = shared.groups.ensure(pod).await {
+            let text = format!("unable to ensure pod container exists: {}", chain(&error));
+            shared.host.events.warning(&about, "FailedCreatePodContainer", text);
+            return Err(error.into());
+        }
+        if let Err(error) = self.make_folders(pod).await {
+            let text = format!("error making pod data directories: {error}");
+            shared.host.events.warning(&about, "Failed", text);
+            return Err(error.into());
+        }
+        let mounted = self.mount(pod).await?;
+        if actions.create_sandbox && actions.sandbox.is_some() {
+            let text = "Pod sandbox changed, it will be killed and re-created.";
+            shared.host.events.normal(&about, "SandboxChanged", text);
+        }
+        if actions.kill_pod {
+            self.kill_pod(pod, observed, None).await?;
+            if !actions.create_sandbox {
+                return Ok(None);
+            }
+            self.purge_init(pod, observed).await?;
+        }
+        for kill in &actions.kill {
+            self.kill_one(pod, observed, kill).await?;
+        }
+        let wake = self.start_all(pod, observed, actions).await?;
+        Ok([wake, mounted].into_iter().flatten().min())
+    }
+
+    /// Mounts what the pod wants mounted, unless the pod is to end first; answers when that is due again.
+    async fn mount(&self, pod: &Pod) -> Result<Option<Timestamp>, SyncError> {
+        let mut ending = self.mailbox.ending.subscribe();
+        let mounted = tokio::select! {
+            mounted = self.shared.volumes.mount(pod) => mounted,
+            _ = ending.wait_for(Option::is_some) => return Err(SyncError::Ending),
+        };
+        match mounted {
+            Ok(mounted) => Ok(mounted.renew_at),
+            Err(error) => {
+                for failure in &error.failures {
+                    self.shared.host.events.warning(&pod.reference(), "FailedMount", failure.as_str());
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Only pods on the host's network can be started before there is one for pods.
+    fn check_network(&self, pod: &Pod) -> Result<(), SyncError> {
+        let Some(why) = self.shared.network_problem().filter(|_| !pod.is_host_network()) else {
+            return Ok(());
+        };
+        let text = format!("network is not ready: {why}");
+        self.shared.host.events.warning(&pod.reference(), "NetworkNotReady", text);
+        Err(SyncError::Network(why))
+    }
+
+    async fn make_folders(&self, pod: &Pod) -> std::io::Result<()> {
+        let layout = &self.shared.host.layout;
+        let folders = [layout.volumes(pod.uid()), layout.logs_of(&pod.id()), layout.container_links()];
+        for folder in folders {
+            tokio::fs::create_dir_all(folder).await?;
+        }
+        Ok(())
+    }
+
+    /// A pod that has been active for longer than it may is over.
+    fn check_deadline(&mut self, pod: &Pod) {
+        if self.failed.is_none() && self.deadline(pod).is_some_and(|due| self.shared.host.now() >= due) {
+            let text = "Pod was active on the node longer than the specified deadline";
+            self.shared.host.events.normal(&pod.reference(), "DeadlineExceeded", text);
+            self.failed = Some(("DeadlineExceeded".to_owned(), text.to_owned()));
+        }
+    }
+
+    fn deadline(&self, pod: &Pod) -> Option<Timestamp> {
+        let seconds = pod.pod_spec().active_deadline_seconds?;
+        let begun = self.status.start_time.as_ref()?.0.as_second();
+        Some(Timestamp::from_unix(begun.saturating_add(seconds), 0))
+    }
+
+    /// The earliest of what waits, the pod's deadline and the next look without a reason.
+    fn wake_at(&self, pod: &Pod, due: Option<Timestamp>) -> Instant {
+        let resync = RESYNC.mul_f64(1.0 + 0.5 * self.shared.host.world.fraction());
+        let now = self.shared.host.now();
+        let until = |due: Timestamp| due.since(now).max(Duration::ZERO).to_std().unwrap_or(resync);
+        let first = [due, self.deadline(pod)].into_iter().flatten().map(until).min();
+        Instant::now() + first.map_or(resync, |first| first.min(resync))
+    }
+
+    /// Init containers of a sandbox that is gone would be taken for those of the new one.
+    async fn purge_init(&self, pod: &Pod, observed: &Observed) -> Result<(), SyncError> {
+        let init: Vec<&str> = pod
+            .lasting_containers()
+            .filter(|(kind, _)| *kind != Kind::Main)
+            .map(|(_, container)| container.name.as_str())
+            .collect();
+        for seen in observed.containers.iter().filter(|seen| init.contains(&seen.name.as_str())) {
+            self.shared.host.runtime.remove_container(&seen.id).await?;
+        }
+        Ok(())
+    }
+}
+
+/// An error with what led to it.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

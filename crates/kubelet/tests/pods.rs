@@ -1,0 +1,202 @@
+//! Pods with real containers, from an API server in memory to a runtime that runs them. As root.
+#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+
+mod common;
+
+use common::{World, is_ready, restarts};
+use coracle_testkit::{eventually, on_a_machine};
+
+const SERVE: &str = "  terminationGracePeriodSeconds: 2\n  containers:\n  - {name: c, image: coracle.local/echo, imagePullPolicy: IfNotPresent}\n";
+
+#[test]
+fn a_pod_comes_up_is_ready_and_leaves_nothing() {
+    on_a_machine("up", async |machine| {
+        let world = World::new(machine).await;
+        world.create("p", SERVE).await;
+        let pod = world.until("p", "ready", is_ready).await;
+        let status = pod.status.unwrap();
+        assert_eq!(status.phase.as_deref(), Some("Running"));
+        assert_eq!(status.pod_ip.as_deref(), Some("10.244.0.2"));
+        assert_eq!(status.host_ip.as_deref(), Some("10.244.0.1"));
+        let container = &status.container_statuses.unwrap()[0];
+        assert!(container.container_id.as_ref().unwrap().starts_with("coracle://"));
+        assert_eq!((container.ready, container.started, container.restart_count), (true, Some(true), 0));
+        let uid = pod.metadata.uid.unwrap();
+        let logs = world.machine.folder().join(format!("data/log/pods/default_p_{uid}/c/0.log"));
+        assert!(logs.exists());
+        world.delete("p", None).await;
+        world.gone("p").await;
+        let folder = world.machine.folder().join("data/kubelet/pods").join(uid);
+        eventually("its folders are gone", async || (!logs.exists() && !folder.exists()).then_some(())).await;
+        let events = world.events().await;
+        for event in [
+            "Pulled: Container image \"coracle.local/echo\" already present on machine and can be accessed by the pod",
+            "Created: Container created",
+            "Started: Container started",
+            "Killing: Stopping container c",
+        ] {
+            assert!(events.iter().any(|said| said == event), "{event}: {events:#?}");
+        }
+        world.end().await
+    });
+}
+
+#[test]
+fn a_container_that_ends_is_restarted_and_then_waits() {
+    on_a_machine("crash", async |machine| {
+        let world = World::new(machine).await;
+        let spec = "  containers:\n  - {name: c, image: coracle.local/echo, args: [exit, '3']}\n";
+        world.create("p", spec).await;
+        let waits = |status: &k8s_openapi::api::core::v1::PodStatus| {
+            let container = &status.container_statuses.as_ref().unwrap()[0];
+            let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref());
+            waiting.and_then(|waiting| waiting.reason.as_deref()) == Some("CrashLoopBackOff")
+        };
+        let pod = world
+            .until("p", "in back-off", |status| status.container_statuses.is_some() && waits(status))
+            .await;
+        let status = pod.status.unwrap();
+        assert_eq!(status.phase.as_deref(), Some("Running"));
+        assert_eq!(restarts(&status), 1);
+        let last = status.container_statuses.unwrap()[0].last_state.clone().unwrap().terminated.unwrap();
+        assert_eq!((last.exit_code, last.reason.as_deref()), (3, Some("Error")));
+        world.delete("p", Some(1)).await;
+        world.gone("p").await;
+        eventually("nothing of it runs", async || {
+            std::fs::read_dir(world.machine.folder().join("root/sandboxes"))
+                .unwrap()
+                .next()
+                .is_none()
+                .then_some(())
+        })
+        .await;
+        world.end().await
+    });
+}
+
+#[test]
+fn a_kubelet_that_comes_back_finds_its_pods() {
+    on_a_machine("back", async |machine| {
+        let mut world = World::new(machine).await;
+        world.create("p", SERVE).await;
+        let before = world.until("p", "ready", is_ready).await;
+        world.kill_kubelet().await;
+        world.machine = world.machine.restarted().await;
+        world.start_kubelet();
+        // A pod that comes later shows that the kubelet is at work again.
+        world.create("q", SERVE).await;
+        world.until("q", "ready", is_ready).await;
+        let after = world.get("p").await.unwrap();
+        assert_eq!(before.status, after.status);
+        for name in ["p", "q"] {
+            world.delete(name, Some(1)).await;
+            world.gone(name).await;
+        }
+        eventually("nothing of them runs", async || {
+            std::fs::read_dir(world.machine.folder().join("root/sandboxes"))
+                .unwrap()
+                .next()
+                .is_none()
+                .then_some(())
+        })
+        .await;
+        world.end().await
+    });
+}
+
+#[test]
+fn a_pod_that_runs_once_succeeds() {
+    on_a_machine("once", async |machine| {
+        let world = World::new(machine).await;
+        let spec = "  restartPolicy: Never\n  initContainers:\n  - {name: i, image: coracle.local/echo, args: [exit, '0']}\n  \
+             containers:\n  - {name: c, image: coracle.local/echo, args: [sleep, '0.1']}\n";
+        world.create("p", spec).await;
+        let pod = world.until("p", "done", |status| status.phase.as_deref() == Some("Succeeded")).await;
+        let status = pod.status.unwrap();
+        assert!(!is_ready(&status));
+        assert_eq!(status.init_container_statuses.unwrap()[0].ready, true);
+        world.delete("p", None).await;
+        world.gone("p").await;
+        eventually("nothing of it runs", async || {
+            std::fs::read_dir(world.machine.folder().join("root/sandboxes"))
+                .unwrap()
+                .next()
+                .is_none()
+                .then_some(())
+        })
+        .await;
+        world.end().await
+    });
+}
+
+#[test]
+fn the_node_is_registered_and_ready() {
+    on_a_machine("node", async |machine| {
+        let world = World::new(machine).await;
+        let ready = eventually("the node is ready", async || {
+            let node = world.node().await;
+            let status = node.status.clone()?;
+            let ready = status.conditions?.into_iter().find(|condition| condition.type_ == "Ready")?;
+            (ready.status == "True").then_some(node)
+        })
+        .await;
+        let status = ready.status.unwrap();
+        assert_eq!(status.node_info.unwrap().container_runtime_version, "coracle://0.1.0");
+        assert_eq!(ready.metadata.labels.unwrap()["kubernetes.io/hostname"], "n1");
+        assert!(status.capacity.unwrap().contains_key("memory"));
+        world.end().await
+    });
+}
+
+#[test]
+fn a_pod_that_does_not_fit_fails_and_can_be_deleted() {
+    on_a_machine("fit", async |machine| {
+        let world = World::new(machine).await;
+        world.create("p", "  containers:\n  - {name: c, image: coracle.local/echo, resources: {requests: {cpu: '5000'}}}\n").await;
+        let pod = world.until("p", "refused", |status| status.phase.as_deref() == Some("Failed")).await;
+        let status = pod.status.unwrap();
+        assert_eq!(status.reason.as_deref(), Some("OutOfcpu"));
+        assert!(
+            status
+                .message
+                .unwrap()
+                .starts_with("Pod was rejected: Node didn't have enough resource: cpu, requested: 5000000")
+        );
+        world.delete("p", None).await;
+        world.gone("p").await;
+        world.end().await
+    });
+}
+
+#[test]
+fn a_file_is_a_pod_and_its_mirror_shows_it() {
+    on_a_machine("static", async |machine| {
+        let folder = machine.folder().join("manifests");
+        std::fs::create_dir(&folder).unwrap();
+        let world = World::new(machine).await;
+        let manifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n".to_owned() + SERVE;
+        std::fs::write(folder.join("web.yaml"), manifest).unwrap();
+        eventually("its mirror is there", async || world.get("web-n1").await.map(drop)).await;
+        let mirror = world.until("web-n1", "ready", is_ready).await;
+        let container = mirror.status.unwrap().container_statuses.unwrap()[0].container_id.clone();
+        // Whoever deletes the mirror gets another one; the pod does not notice.
+        world.delete("web-n1", Some(0)).await;
+        eventually("another mirror is there", async || {
+            world.get("web-n1").await.filter(|pod| pod.metadata.uid != mirror.metadata.uid)
+        })
+        .await;
+        let again = world.until("web-n1", "ready again", is_ready).await;
+        assert_eq!(again.status.unwrap().container_statuses.unwrap()[0].container_id, container);
+        std::fs::remove_file(folder.join("web.yaml")).unwrap();
+        world.gone("web-n1").await;
+        eventually("nothing of it runs", async || {
+            std::fs::read_dir(world.machine.folder().join("root/sandboxes"))
+                .unwrap()
+                .next()
+                .is_none()
+                .then_some(())
+        })
+        .await;
+        world.end().await
+    });
+}
