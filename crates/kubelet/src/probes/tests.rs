@@ -103,17 +103,20 @@ async fn health_server() -> (u16, tokio::task::JoinSet<()>) {
                 // Five bytes of frame, a tag and a length stand before the name.
                 let name = String::from_utf8_lossy(body.get(7..).unwrap_or_default()).into_owned();
                 let answer = http::Response::builder().header("content-type", "application/grpc");
-                let status = |status: u8| Full::new(Bytes::from(vec![0, 0, 0, 0, 2, 8, status]));
-                let refused = |code: &str, text: &str| {
-                    let answer = http::Response::builder().header("content-type", "application/grpc");
-                    answer.header("grpc-status", code).header("grpc-message", text).body(Full::default())
+                let body = |bytes: Vec<u8>, last: &[(&'static str, &'static str)]| {
+                    let last = last.iter().map(|(name, value)| {
+                        (http::HeaderName::from_static(name), http::HeaderValue::from_static(value))
+                    });
+                    let last: http::HeaderMap = last.collect();
+                    Full::new(Bytes::from(bytes)).with_trailers(std::future::ready(Some(Ok(last))))
                 };
-                match name.as_str() {
-                    "well" => answer.body(status(1)),
-                    "ill" => answer.body(status(2)),
-                    "none" => refused("12", "no"),
-                    _ => refused("5", "unknown service"),
-                }
+                let status = |status: u8| body(vec![0, 0, 0, 0, 2, 8, status], &[("grpc-status", "0")]);
+                answer.body(match name.as_str() {
+                    "well" => status(1),
+                    "ill" => status(2),
+                    "none" => body(Vec::new(), &[("grpc-status", "12"), ("grpc-message", "no")]),
+                    _ => body(Vec::new(), &[("grpc-status", "5"), ("grpc-message", "unknown service")]),
+                })
             });
             let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
             tokio::select! {
