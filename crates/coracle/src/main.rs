@@ -15,6 +15,7 @@ mod image;
 mod instance;
 mod kube_apiserver;
 mod kube_controller_manager;
+mod kube_proxy;
 mod kube_scheduler;
 mod kubectl;
 mod process;
@@ -53,6 +54,8 @@ enum Command {
     /// Run the API server alone, with upstream's flags
     #[command(disable_help_flag = true)]
     KubeApiserver(kube_apiserver::KubeApiserver),
+    /// Run the proxy of a node alone, with upstream's flags
+    KubeProxy(kube_proxy::KubeProxy),
     /// Run the scheduler alone, with upstream's flags
     KubeScheduler(kube_scheduler::KubeScheduler),
     /// Run the controllers alone, with upstream's flags
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         Command::Dns(command) => exit_code(dns::run(command)),
         Command::Image(command) => exit_code(image::run(&command)),
         Command::KubeApiserver(command) => exit_code(kube_apiserver::run(&command)),
+        Command::KubeProxy(command) => exit_code(kube_proxy::run(&command)),
         Command::KubeScheduler(command) => exit_code(kube_scheduler::run(&command)),
         Command::KubeControllerManager(command) => exit_code(kube_controller_manager::run(&command)),
         Command::Kubectl(command) => exit_code(kubectl::run(&command)),

@@ -1,0 +1,141 @@
+//! Who wants what in the kernel, and what has changed since it was last told.
+//!
+//! Several Services may want the same item: a chain of their common shape, an endpoint's hairpin, or, by mistake, the
+//! same external address. It is there as long as one of them wants it, and is what the first of them, by its key, says.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use coracle_client::ObjectKey;
+
+use crate::rules::{Body, Item, RuleSet};
+
+/// Whoever wants something: a Service, or the node under the empty key.
+pub type Owner = Arc<ObjectKey>;
+
+/// What everybody wants.
+#[derive(Debug, Default)]
+pub struct Claims {
+    /// Never without anybody; in the order of the owners.
+    held: BTreeMap<Item, Vec<(Owner, Body)>>,
+    owned: HashMap<Owner, Vec<Item>>,
+    /// What those items were that have been changed since.
+    before: BTreeMap<Item, Option<Body>>,
+}
+
+/// What the kernel has to be told. A changed item is among both.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    pub gone: RuleSet,
+    pub new: RuleSet,
+}
+
+impl Changes {
+    pub fn is_empty(&self) -> bool {
+        self.gone.is_empty() && self.new.is_empty()
+    }
+}
+
+impl Claims {
+    /// From now on `owner` wants these, and nothing else.
+    pub fn replace(&mut self, owner: &Owner, wanted: RuleSet) {
+        let items: Vec<Item> = wanted.keys().cloned().collect();
+        for item in self.owned.remove(owner).unwrap_or_default() {
+            if !wanted.contains_key(&item) {
+                self.release(item, owner);
+            }
+        }
+        for (item, body) in wanted {
+            self.hold(item, owner, body);
+        }
+        if !items.is_empty() {
+            self.owned.insert(owner.clone(), items);
+        }
+    }
+
+    /// What is different from what was taken last.
+    pub fn take_changes(&mut self) -> Changes {
+        let mut changes = Changes::default();
+        for (item, before) in std::mem::take(&mut self.before) {
+            let now = self.held.get(&item).map(|owners| &owners[0].1);
+            if before.as_ref() == now {
+                continue;
+            }
+            if let Some(now) = now {
+                changes.new.insert(item.clone(), now.clone());
+            }
+            if let Some(before) = before {
+                changes.gone.insert(item, before);
+            }
+        }
+        changes
+    }
+
+    /// Everything that is wanted.
+    pub fn whole(&self) -> RuleSet {
+        self.held.iter().map(|(item, owners)| (item.clone(), owners[0].1.clone())).collect()
+    }
+
+    fn hold(&mut self, item: Item, owner: &Owner, body: Body) {
+        let owners = self.held.entry(item.clone()).or_default();
+        let first = owners.first().map(|(_, body)| body.clone());
+        match owners.binary_search_by(|(other, _)| other.cmp(owner)) {
+            Ok(at) if owners[at].1 == body => return,
+            Ok(at) => owners[at].1 = body,
+            Err(at) => owners.insert(at, (owner.clone(), body)),
+        }
+        self.before.entry(item).or_insert(first);
+    }
+
+    fn release(&mut self, item: Item, owner: &Owner) {
+        let Some(owners) = self.held.get_mut(&item) else { return };
+        let first = owners.first().map(|(_, body)| body.clone());
+        owners.retain(|(other, _)| other != owner);
+        if owners.is_empty() {
+            self.held.remove(&item);
+        }
+        self.before.entry(item).or_insert(first);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::Refusal;
+
+    #[test]
+    fn the_first_owner_decides_and_the_last_one_takes_it_away() {
+        let (one, two) = (owner("one"), owner("two"));
+        let mut claims = Claims::default();
+        claims.replace(&two, wish(Refusal::Drop));
+        assert_eq!(claims.take_changes().new, wish(Refusal::Drop));
+        claims.replace(&one, wish(Refusal::Reject));
+        let changes = claims.take_changes();
+        assert_eq!((changes.gone, changes.new), (wish(Refusal::Drop), wish(Refusal::Reject)));
+        claims.replace(&two, RuleSet::new());
+        assert!(claims.take_changes().is_empty());
+        claims.replace(&one, RuleSet::new());
+        assert_eq!(claims.take_changes().gone, wish(Refusal::Reject));
+        assert!(claims.whole().is_empty());
+    }
+
+    #[test]
+    fn what_changes_and_changes_back_is_no_change() {
+        let one = owner("one");
+        let mut claims = Claims::default();
+        claims.replace(&one, wish(Refusal::Drop));
+        claims.take_changes();
+        claims.replace(&one, RuleSet::new());
+        claims.replace(&one, wish(Refusal::Drop));
+        assert!(claims.take_changes().is_empty());
+    }
+
+    fn owner(name: &str) -> Owner {
+        Arc::new(ObjectKey::new("shop", name))
+    }
+
+    fn wish(refusal: Refusal) -> RuleSet {
+        let item = Item::ClusterIp("10.96.0.1".parse().unwrap());
+        RuleSet::from([(item, Body::Refuse(refusal))])
+    }
+}

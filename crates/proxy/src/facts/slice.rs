@@ -1,0 +1,93 @@
+//! An EndpointSlice: where the pods of a Service are.
+
+use std::net::IpAddr;
+
+use coracle_api::{Text, Value};
+use coracle_client::ObjectKey;
+
+use crate::rules::Protocol;
+
+/// Some of the endpoints of a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slice {
+    pub key: ObjectKey,
+    /// The Service whose they are.
+    pub service: ObjectKey,
+    pub ports: Vec<SlicePort>,
+    pub endpoints: Vec<Endpoint>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlicePort {
+    pub name: Text,
+    pub protocol: Protocol,
+    pub port: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    pub address: IpAddr,
+    pub node: Text,
+    pub ready: bool,
+    pub serving: bool,
+    pub terminating: bool,
+    /// The zones and nodes that are to use it; empty: nobody said.
+    pub for_zones: Vec<Text>,
+    pub for_nodes: Vec<Text>,
+}
+
+/// The label by which a slice names its Service.
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
+/// The label of slices of Services without addresses: their pods are found by names alone.
+pub(crate) const HEADLESS: &str = "service.kubernetes.io/headless";
+
+impl Slice {
+    /// Reads a discovery.k8s.io/v1 EndpointSlice; none where it is of no Service, or of names.
+    pub fn read(tree: &Value) -> Option<Slice> {
+        let slice = tree.as_object()?;
+        let meta = tree.meta();
+        let service = meta.label(SERVICE_NAME).filter(|name| !name.is_empty())?;
+        if slice.text("addressType") == "FQDN" || meta.label(HEADLESS).is_some() {
+            return None;
+        }
+        Some(Slice {
+            key: ObjectKey::of(tree),
+            service: ObjectKey::new(meta.namespace(), service),
+            ports: slice.items("ports").iter().filter_map(read_port).collect(),
+            endpoints: slice.items("endpoints").iter().filter_map(read_endpoint).collect(),
+        })
+    }
+}
+
+/// A port without a number would mean "all", which Services do not know.
+fn read_port(item: &Value) -> Option<SlicePort> {
+    let port = item.as_object()?;
+    Some(SlicePort {
+        name: Text::new(port.text("name")),
+        protocol: Protocol::read(port.text("protocol"))?,
+        port: u16::try_from(port.int("port")).ok().filter(|port| *port != 0)?,
+    })
+}
+
+fn read_endpoint(item: &Value) -> Option<Endpoint> {
+    let endpoint = item.as_object()?;
+    let condition = |name, unknown| {
+        let conditions = endpoint.below("conditions");
+        conditions.and_then(|conditions| conditions.get(name)).and_then(Value::as_bool).unwrap_or(unknown)
+    };
+    let hints = |name| {
+        let named = endpoint.below("hints").map(|hints| hints.items(name)).unwrap_or_default();
+        let name = |hint: &Value| Some(Text::new(hint.as_object()?.text("name")));
+        named.iter().filter_map(name).collect()
+    };
+    Some(Endpoint {
+        // Consumers are told to expect one address.
+        address: endpoint.items("addresses").first()?.as_str()?.parse().ok()?,
+        node: Text::new(endpoint.text("nodeName")),
+        ready: condition("ready", true),
+        serving: condition("serving", true),
+        terminating: condition("terminating", false),
+        for_zones: hints("forZones"),
+        for_nodes: hints("forNodes"),
+    })
+}

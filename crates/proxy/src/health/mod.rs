@@ -1,0 +1,109 @@
+//! What is answered to those who ask how the proxy is.
+//!
+//! `/healthz` and `/livez` say whether changes reach the kernel in time; load balancers ask `/healthz` whether to send
+//! anything to this node at all. Services with `externalTrafficPolicy: Local` have a port of their own each, which
+//! tells whether the node has endpoints of them.
+
+mod checks;
+mod server;
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use coracle_api::Text;
+use coracle_api::time::{MicroTime, Timestamp};
+use coracle_client::World;
+use http::StatusCode;
+use tokio::time::Instant;
+
+pub(crate) use checks::Checks;
+pub(crate) use server::{Answer, serve};
+
+/// How the proxy is. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Health {
+    timeout: Duration,
+    families: Arc<[&'static str]>,
+    world: World,
+    known: Arc<Mutex<Known>>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// Since when a change waits.
+    waiting: Option<Instant>,
+    updated: Option<Timestamp>,
+    /// Whether the node is there, and not about to go.
+    eligible: bool,
+}
+
+impl Health {
+    /// `families` are those that it has tables for.
+    pub(crate) fn new(timeout: Duration, families: &[&'static str], world: World) -> Health {
+        let known = Known { updated: Some(world.now()), ..Known::default() };
+        Health { timeout, families: families.into(), world, known: Arc::new(Mutex::new(known)) }
+    }
+
+    /// A change waits to be told to the kernel.
+    pub(crate) fn queued(&self) {
+        self.known().waiting.get_or_insert_with(Instant::now);
+    }
+
+    /// The kernel knows everything.
+    pub(crate) fn updated(&self) {
+        let now = self.world.now();
+        let mut known = self.known();
+        known.waiting = None;
+        known.updated = Some(now);
+    }
+
+    pub(crate) fn node(&self, eligible: bool) {
+        self.known().eligible = eligible;
+    }
+
+    pub(crate) fn is_healthy(&self) -> bool {
+        self.known().waiting.is_none_or(|since| since.elapsed() < self.timeout)
+    }
+
+    /// What a request is answered.
+    pub(crate) fn answer(&self, path: &str) -> Answer {
+        match path {
+            "/healthz" => self.state(Some(self.known().eligible)),
+            "/livez" => self.state(None),
+            _ => Answer {
+                status: StatusCode::NOT_FOUND,
+                headers: vec![],
+                body: "404 page not found\n".to_owned(),
+            },
+        }
+    }
+
+    /// Upstream says "updated just now" as long as all is well: older clients read it so.
+    fn state(&self, eligible: Option<bool>) -> Answer {
+        let (healthy, now) = (self.is_healthy(), self.world.now());
+        let updated = self.known().updated.unwrap_or(now);
+        let good = healthy && eligible != Some(false);
+        let last = if good { now } else { updated };
+        let mut body = format!(r#"{{"lastUpdated":"{}","currentTime":"{}""#, text(last), text(now));
+        if let Some(eligible) = eligible {
+            write!(body, r#","nodeEligible":{eligible}"#).expect("writing to a string works");
+        }
+        let of_family = |family: &&str| {
+            format!(r#""{family}":{{"lastUpdated":"{}","healthy":{healthy}}}"#, text(updated))
+        };
+        let families: Vec<String> = self.families.iter().map(of_family).collect();
+        write!(body, r#","healthy":{healthy},"status":{{{}}}}}"#, families.join(","))
+            .expect("writing to a string works");
+        let status = if good { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        Answer { status, headers: vec![], body }
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn text(at: Timestamp) -> Text {
+    MicroTime(at).text()
+}

@@ -1,0 +1,119 @@
+//! The part of a table that is the same whatever Services there are.
+//!
+//! A packet for a Service goes: `guards` (may this source use the load balancer?), `services` (its endpoint becomes its
+//! destination), then, where that did not happen, `refuse-*` (no endpoints: told or dropped; a cluster address that
+//! nobody has: never out of the machine), and on its way out `postrouting` (its source is hidden where it must be).
+
+use super::{Dialect, word};
+use crate::rules::Family;
+
+/// An endpoint's number is rolled below this; a Service has at most so many endpoints.
+const NUMBERS: u32 = 65_536;
+
+/// The table without any Service.
+pub(super) fn skeleton(dialect: &Dialect, family: Family) -> String {
+    let (sets, hooks) = (sets(family), hooks(dialect, family));
+    format!("table {} {} {{\n{sets}{hooks}}}\n", word(family), dialect.table)
+}
+
+fn sets(family: Family) -> String {
+    let ip = word(family);
+    let address = match family {
+        Family::V4 => "ipv4_addr",
+        Family::V6 => "ipv6_addr",
+    };
+    let frontend = format!("{address} . inet_proto . inet_service");
+    let number = format!("numgen random mod {NUMBERS}");
+    let of_address =
+        format!("typeof {ip} daddr . meta l4proto . th dport . {number} : {ip} daddr . th dport");
+    let of_node_port = format!("typeof meta l4proto . th dport . {number} : {ip} daddr . th dport");
+    format!(
+        "\tset cluster-ips {{ type {address}; }}
+\tset node-port-ranges {{ type {address}; flags interval; }}
+\tset service-ranges {{ type {address}; flags interval; }}
+\tset pod-ranges {{ type {address}; flags interval; }}
+\tset guarded {{ type {frontend}; }}
+\tset allowed {{ type {frontend} . {address}; flags interval; }}
+\tset hairpins {{ type {address} . {frontend}; }}
+\tmap services {{ type {frontend} : verdict; }}
+\tmap node-ports {{ type inet_proto . inet_service : verdict; }}
+\tmap endpoints {{ {of_address}; }}
+\tmap local-endpoints {{ {of_address}; }}
+\tmap node-port-endpoints {{ {of_node_port}; }}
+\tmap node-port-local-endpoints {{ {of_node_port}; }}
+\tmap unserved {{ type {frontend} : verdict; }}
+\tmap unserved-node-ports {{ type inet_proto . inet_service : verdict; }}
+"
+    )
+}
+
+fn hooks(dialect: &Dialect, family: Family) -> String {
+    let ip = word(family);
+    let frontend = format!("{ip} daddr . meta l4proto . th dport");
+    let loopback = match family {
+        Family::V4 => "127.0.0.0/8",
+        Family::V6 => "::1",
+    };
+    let (mark, strangers) = (dialect.mark(), strangers(dialect, family));
+    let node_port = format!("{ip} daddr != {loopback} {ip} daddr @node-port-ranges meta l4proto . th dport");
+    format!(
+        "\tchain refused {{
+\t\treject
+\t}}
+\tchain guards {{
+\t\tct state new {frontend} @guarded {frontend} . {ip} saddr != @allowed drop
+\t}}
+\tchain guard-prerouting {{
+\t\ttype filter hook prerouting priority -110; policy accept;
+\t\tjump guards
+\t}}
+\tchain guard-output {{
+\t\ttype filter hook output priority -110; policy accept;
+\t\tjump guards
+\t}}
+\tchain services {{
+{strangers}\t\t{frontend} vmap @services
+\t\tfib daddr type local {node_port} vmap @node-ports
+\t}}
+\tchain prerouting {{
+\t\ttype nat hook prerouting priority -100; policy accept;
+\t\tjump services
+\t}}
+\tchain output {{
+\t\ttype nat hook output priority -100; policy accept;
+\t\tjump services
+\t}}
+\tchain refuse-input {{
+\t\ttype filter hook input priority 0; policy accept;
+\t\tct state new {node_port} vmap @unserved-node-ports
+\t\tct state new {frontend} vmap @unserved
+\t}}
+\tchain unclaimed {{
+\t\t{frontend} vmap @unserved
+\t\t{ip} daddr @cluster-ips reject
+\t\t{ip} daddr @service-ranges drop
+\t}}
+\tchain refuse-forward {{
+\t\ttype filter hook forward priority 0; policy accept;
+\t\tct state new jump unclaimed
+\t}}
+\tchain refuse-output {{
+\t\ttype filter hook output priority 0; policy accept;
+\t\tct state new jump unclaimed
+\t}}
+\tchain postrouting {{
+\t\ttype nat hook postrouting priority 100; policy accept;
+\t\tmeta mark and {mark} != 0 meta mark set meta mark xor {mark} masquerade fully-random
+\t\tct status dnat {ip} saddr . {ip} daddr . meta l4proto . th dport @hairpins masquerade fully-random
+\t}}
+"
+    )
+}
+
+/// Who is no pod here reaches cluster addresses with the node's address as the source: the answer must come back to
+/// where the destination was changed.
+fn strangers(dialect: &Dialect, family: Family) -> String {
+    let (ip, masquerade) = (word(family), dialect.masquerade());
+    let who = if dialect.masquerade_all { Some(String::new()) } else { dialect.of_pod(family, true) };
+    who.map(|who| format!("\t\t{ip} daddr @cluster-ips {who} {masquerade}\n")).unwrap_or_default()
+}

@@ -1,0 +1,140 @@
+//! One transaction: what has changed, in an order in which every step makes sense by itself.
+//!
+//! Sets and chains are made first, so that rules and elements may name them; elements that go are deleted before those
+//! that come are added, because a changed one is both. A chain that nobody wants is emptied, and deleted by a later
+//! transaction: kernels before 6.2 take a while to notice that no element leads to it any more.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use super::elements::{Element, element};
+use super::skeleton::skeleton;
+use super::{Dialect, chains, word};
+use crate::claims::Changes;
+use crate::rules::{Family, Item, RuleSet};
+
+/// Writes transactions, and remembers what is still to be deleted.
+#[derive(Debug)]
+pub struct Writer {
+    dialect: Dialect,
+    /// Emptied, and to be deleted by the next transaction.
+    emptied: BTreeSet<Item>,
+}
+
+/// So many elements are named at once: enough that the rest of the line does not count.
+const TOGETHER: usize = 500;
+
+impl Writer {
+    pub fn new(dialect: Dialect) -> Writer {
+        Writer { dialect, emptied: BTreeSet::new() }
+    }
+
+    /// Makes the tables what they should be, whatever is there.
+    pub fn whole(&mut self, rules: RuleSet) -> String {
+        self.emptied.clear();
+        let mut script = self.clean();
+        for family in &self.dialect.families {
+            script.push_str(&skeleton(&self.dialect, *family));
+        }
+        script + &self.changes(&Changes { gone: RuleSet::new(), new: rules })
+    }
+
+    /// Takes the tables away, if they are there.
+    pub fn clean(&self) -> String {
+        let table = &self.dialect.table;
+        let clean = |family: &Family| {
+            let family = word(*family);
+            // Adding first makes the deletion work where there is none.
+            format!("add table {family} {table}\ndelete table {family} {table}\n")
+        };
+        self.dialect.families.iter().map(clean).collect()
+    }
+
+    /// What turns the tables from what they were into what they should be.
+    pub fn changes(&mut self, changes: &Changes) -> String {
+        let mut script = String::new();
+        let emptied = std::mem::take(&mut self.emptied);
+        let unwanted = |item: &&Item| !changes.new.contains_key(item);
+        // Chains before the sets that they name.
+        emptied.iter().filter(unwanted).for_each(|item| self.write(&mut script, "delete", item, ""));
+        self.make(&mut script, &changes.new);
+        let stays = |item: &Item| changes.new.contains_key(item);
+        for (item, _) in changes.gone.iter().filter(|(item, _)| !stays(item)) {
+            if matches!(item, Item::Chain(_)) {
+                self.write(&mut script, "flush", item, "");
+            }
+        }
+        self.elements(&mut script, "delete", &changes.gone);
+        self.elements(&mut script, "add", &changes.new);
+        let idle = changes.gone.keys().filter(|item| !stays(item));
+        self.emptied =
+            idle.filter(|item| matches!(item, Item::Chain(_) | Item::Clients { .. })).cloned().collect();
+        script
+    }
+
+    /// Sets and chains, then what is in the chains.
+    fn make(&self, script: &mut String, new: &RuleSet) {
+        for item in new.keys() {
+            match item {
+                Item::Clients { of, .. } => {
+                    let address = if of.family == Family::V4 { "ipv4_addr" } else { "ipv6_addr" };
+                    let seconds = of.seconds;
+                    let form = format!(" {{ type {address}; flags dynamic,timeout; timeout {seconds}s; }}");
+                    self.write(script, "add", item, &form);
+                }
+                Item::Chain(_) => {
+                    self.write(script, "add", item, "");
+                    self.write(script, "flush", item, "");
+                }
+                _ => {}
+            }
+        }
+        for (item, body) in new {
+            if let Item::Chain(chain) = item
+                && self.speaks(item.family())
+            {
+                let (family, table, name) = (word(item.family()), &self.dialect.table, chains::name(chain));
+                for rule in chains::rules(&self.dialect, chain, body) {
+                    line(script, format_args!("add rule {family} {table} {name} {rule}"));
+                }
+            }
+        }
+    }
+
+    fn write(&self, script: &mut String, verb: &str, item: &Item, rest: &str) {
+        let (kind, name) = match item {
+            Item::Chain(chain) => ("chain", chains::name(chain)),
+            Item::Clients { of, backend } => ("set", chains::clients(of, *backend)),
+            _ => return,
+        };
+        if self.speaks(item.family()) {
+            let (family, table) = (word(item.family()), &self.dialect.table);
+            line(script, format_args!("{verb} {kind} {family} {table} {name}{rest}"));
+        }
+    }
+
+    fn elements(&self, script: &mut String, verb: &str, rules: &RuleSet) {
+        let mut by_set: BTreeMap<(Family, String), Vec<String>> = BTreeMap::new();
+        for (item, body) in rules.iter().filter(|(item, _)| self.speaks(item.family())) {
+            if let Some(Element { set, key, value }) = element(item, body) {
+                let text = value.map_or(key.clone(), |value| format!("{key} : {value}"));
+                by_set.entry((item.family(), set)).or_default().push(text);
+            }
+        }
+        let table = &self.dialect.table;
+        for ((family, set), elements) in by_set {
+            for some in elements.chunks(TOGETHER) {
+                let (family, some) = (word(family), some.join(", "));
+                line(script, format_args!("{verb} element {family} {table} {set} {{ {some} }}"));
+            }
+        }
+    }
+
+    fn speaks(&self, family: Family) -> bool {
+        self.dialect.families.contains(&family)
+    }
+}
+
+fn line(script: &mut String, text: std::fmt::Arguments<'_>) {
+    writeln!(script, "{text}").expect("writing to a string works");
+}

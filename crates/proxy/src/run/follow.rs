@@ -1,0 +1,111 @@
+//! The API's changes, brought into the state.
+
+use coracle_api::Value;
+use coracle_api::typed::TypedError;
+use coracle_client::informer::{Change, Informers, Projection, Selection, Subscription};
+use coracle_client::{ObjectKey, Resource};
+use ipnet::IpNet;
+
+use crate::facts::{HEADLESS, Node, OTHER_PROXY, Service, Slice};
+use crate::state::State;
+
+/// What the proxy reads of an object, if packets have anything to do with it.
+#[derive(Debug)]
+struct Told<T>(Option<T>);
+
+impl Projection for Told<Service> {
+    fn project(object: Value) -> Result<Told<Service>, TypedError> {
+        Ok(Told(Service::read(&object)))
+    }
+}
+
+impl Projection for Told<Slice> {
+    fn project(object: Value) -> Result<Told<Slice>, TypedError> {
+        Ok(Told(Slice::read(&object)))
+    }
+}
+
+impl Projection for Told<Node> {
+    fn project(object: Value) -> Result<Told<Node>, TypedError> {
+        Ok(Told(Some(Node::read(&object))))
+    }
+}
+
+/// The ranges of a ServiceCIDR.
+#[derive(Debug)]
+struct Ranges(Vec<IpNet>);
+
+impl Projection for Told<Ranges> {
+    fn project(object: Value) -> Result<Told<Ranges>, TypedError> {
+        let spec = object.get("spec").and_then(Value::as_object);
+        let texts = spec.map(|spec| spec.items("cidrs")).unwrap_or_default();
+        let ranges = texts.iter().filter_map(|text| text.as_str()?.parse().ok()).collect();
+        Ok(Told(Some(Ranges(ranges))))
+    }
+}
+
+/// Follows what the proxy needs to know.
+pub(super) struct Follower {
+    services: Subscription<Told<Service>>,
+    slices: Subscription<Told<Slice>>,
+    nodes: Subscription<Told<Node>>,
+    ranges: Subscription<Told<Ranges>>,
+    /// How many of the first three have been told wholly. Ranges are not waited for: older servers have none.
+    whole: u8,
+}
+
+impl Follower {
+    pub(super) fn new(informers: &Informers, node: &str) -> Follower {
+        let all = |group, plural| Selection::all(&Resource::builtin(group, "v1", plural));
+        let services = all("", "services").labels(&format!("!{OTHER_PROXY}"));
+        let slices = all("discovery.k8s.io", "endpointslices").labels(&format!("!{OTHER_PROXY},!{HEADLESS}"));
+        let nodes = all("", "nodes").fields(&format!("metadata.name={node}"));
+        Follower {
+            services: informers.of(services).subscribe(),
+            slices: informers.of(slices).subscribe(),
+            nodes: informers.of(nodes).subscribe(),
+            ranges: informers.of(all("networking.k8s.io", "servicecidrs")).subscribe(),
+            whole: 0,
+        }
+    }
+
+    pub(super) fn knows_all(&self) -> bool {
+        self.whole == 3
+    }
+
+    /// Brings one change into the state.
+    ///
+    /// # Cancellation
+    /// Nothing is lost.
+    pub(super) async fn next(&mut self, state: &mut State) {
+        tokio::select! {
+            biased;
+            change = self.services.next() => match told(&change) {
+                Some((key, service)) => state.set_service(key, service),
+                None => self.whole += 1,
+            },
+            change = self.slices.next() => match told(&change) {
+                Some((key, slice)) => state.set_slice(key, slice),
+                None => self.whole += 1,
+            },
+            change = self.nodes.next() => match told(&change) {
+                Some((_, node)) => state.set_node(node.cloned()),
+                None => self.whole += 1,
+            },
+            change = self.ranges.next() => if let Some((key, ranges)) = told(&change) {
+                state.set_service_ranges(key, ranges.map(|ranges| ranges.0.clone()));
+            },
+        }
+    }
+}
+
+/// The object that a change is about, and what is to be known of it from now on. `None`: all has been told.
+fn told<T>(change: &Change<Told<T>>) -> Option<(&ObjectKey, Option<&T>)> {
+    match change {
+        Change::Added { object, .. } | Change::Updated { new: object, .. } => {
+            Some((&object.key, object.object.0.as_ref()))
+        }
+        Change::Deleted { object, .. } => Some((&object.key, None)),
+        Change::Synced => None,
+    }
+}

@@ -1,0 +1,203 @@
+//! The proxy as a component: it follows the API, and tells the kernel.
+//!
+//! Nothing is told before everything is known: until then the kernel goes on with what an earlier process left. The
+//! first transaction takes the place of all that, in one step; the later ones are what changed.
+
+mod follow;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use coracle_client::informer::Informers;
+use coracle_client::{Client, Recorder, Tasks};
+use tokio::net::TcpListener;
+use tokio::time::Instant;
+
+use crate::compile::NodePortAddresses;
+use crate::config::Config;
+use crate::conntrack::{self, Datagrams};
+use crate::health::{Checks, Health, serve};
+use crate::nft::{self, FilterError, Writer};
+use crate::rules::Family;
+use crate::state::State;
+use follow::Follower;
+
+/// Why a proxy does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error("cannot listen on {address}")]
+    Listen { address: SocketAddr, source: std::io::Error },
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+}
+
+/// Why the kernel was not told.
+#[derive(Debug, thiserror::Error)]
+enum SyncError {
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+    #[error("the task that tells the kernel broke off")]
+    Broken(#[from] tokio::task::JoinError),
+}
+
+/// Works until dropped. `ready` is called once the kernel knows all Services. The rules stay when it ends.
+///
+/// # Errors
+/// Where the health port was asked for and is taken, and that is to be fatal.
+pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result<(), RunError> {
+    let families = families();
+    let words: Vec<&'static str> = families.iter().map(|family| name(*family)).collect();
+    let health = Health::new(config.health_timeout, &words, client.world());
+    let tasks = Tasks::new();
+    if let Some(address) = config.healthz {
+        let health = health.clone();
+        match TcpListener::bind(address).await {
+            Ok(listener) => tasks.spawn(serve(listener, move |path| health.answer(path))),
+            Err(source) if config.bind_hard_fail => return Err(RunError::Listen { address, source }),
+            Err(error) => tracing::warn!(%address, %error, "nobody can ask how the proxy is"),
+        }
+    }
+    let recorder = Recorder::new(&client, "kube-proxy", &tasks).host(&config.node);
+    let mut proxy = Proxy {
+        state: State::new(
+            &config.node,
+            config.node_port_addresses.clone(),
+            config.pod_ranges(),
+            config.service_ranges.clone(),
+        ),
+        writer: Writer::new(config.dialect(families)),
+        checks: Checks::new(&config.node, health.clone(), recorder),
+        health,
+        whole: true,
+        config: config.clone(),
+        last: None,
+        retry: FIRST_RETRY,
+    };
+    let mut follower = Follower::new(&Informers::new(client, tasks.clone()), &config.node);
+    let mut ready = Some(ready);
+    let mut due = None;
+    loop {
+        tokio::select! {
+            biased;
+            () = follower.next(&mut proxy.state) => {}
+            () = until(due) => {
+                due = proxy.sync().await;
+                if let Some(ready) = ready.take_if(|_| due.is_none()) {
+                    ready();
+                }
+            }
+        }
+        if follower.knows_all() && proxy.state.has_changed() && due.is_none() {
+            due = Some(proxy.next_sync());
+        }
+    }
+}
+
+/// Takes the tables of an instance away: nothing of its Services is left in the kernel.
+pub fn clean(table: &str) -> Result<(), FilterError> {
+    let config = Config { table: table.to_owned(), ..Config::default() };
+    nft::apply(&Writer::new(config.dialect(families())).clean())
+}
+
+/// What waits after a failure, at first and at most.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+const LAST_RETRY: Duration = Duration::from_secs(30);
+
+struct Proxy {
+    config: Config,
+    state: State,
+    writer: Writer,
+    checks: Checks,
+    health: Health,
+    /// Whether the kernel is to be told everything, because nobody knows what it holds.
+    whole: bool,
+    /// When the kernel was told last.
+    last: Option<Instant>,
+    retry: Duration,
+}
+
+impl Proxy {
+    /// When the kernel may be told of a change.
+    fn next_sync(&self) -> Instant {
+        self.health.queued();
+        let now = Instant::now();
+        self.last.map_or(now, |last| now.max(last + self.config.min_sync_period))
+    }
+
+    /// Tells the kernel; the answer is when to try again where that failed.
+    async fn sync(&mut self) -> Option<Instant> {
+        let node = self.state.node();
+        self.health.node(!node.leaving && self.state.knows_node());
+        let (changes, astray) = self.state.compile();
+        let script =
+            if self.whole { self.writer.whole(self.state.whole()) } else { self.writer.changes(&changes) };
+        let began = Instant::now();
+        let told = tell(script, astray).await;
+        self.last = Some(Instant::now());
+        if let Err(error) = told {
+            let error: &dyn std::error::Error = &error;
+            tracing::error!(error, "the kernel was not told of Services");
+            self.whole = true;
+            let again = Instant::now() + self.retry;
+            self.retry = LAST_RETRY.min(self.retry * 2);
+            return Some(again);
+        }
+        tracing::debug!(whole = self.whole, gone = changes.gone.len(), new = changes.new.len(), took = ?began.elapsed(), "told the kernel");
+        self.whole = false;
+        self.retry = FIRST_RETRY;
+        self.health.updated();
+        let at = match self.config.node_port_addresses {
+            NodePortAddresses::Primary => self.state.node().addresses.clone(),
+            NodePortAddresses::Ranges(_) => Vec::new(),
+        };
+        self.checks.update(self.state.health_checks(), &at).await;
+        None
+    }
+}
+
+/// The rules first: whoever is forgotten before would be led to the gone endpoint again.
+async fn tell(script: String, astray: Vec<Datagrams>) -> Result<(), SyncError> {
+    let done = tokio::task::spawn_blocking(move || {
+        if !script.is_empty() {
+            nft::apply(&script)?;
+        }
+        if !astray.is_empty() {
+            forget(&astray);
+        }
+        Ok::<(), FilterError>(())
+    });
+    Ok(done.await??)
+}
+
+/// Rules are right without it: what is not forgotten times out.
+fn forget(astray: &[Datagrams]) {
+    match conntrack::forget(astray) {
+        Ok(0) => {}
+        Ok(flows) => tracing::info!(flows, "datagrams of gone endpoints are led elsewhere"),
+        Err(error) => {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(error, "datagrams may go to endpoints that are gone");
+        }
+    }
+}
+
+/// A kernel without IPv6 has no such file. It is the thread's own, as the network is.
+fn families() -> Vec<Family> {
+    let six = Path::new("/proc/thread-self/net/if_inet6").exists();
+    if six { Family::BOTH.to_vec() } else { vec![Family::V4] }
+}
+
+fn name(family: Family) -> &'static str {
+    match family {
+        Family::V4 => "IPv4",
+        Family::V6 => "IPv6",
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,145 @@
+//! A node with pods behind a bridge and a client outside, all of them namespaces, and small servers in them.
+
+mod namespace;
+mod servers;
+mod sys;
+
+use coracle_api::codec::yaml;
+use coracle_client::ObjectKey;
+use coracle_proxy::compile::NodePortAddresses;
+use coracle_proxy::facts::{Node, Service, Slice};
+use coracle_proxy::nft::{self, Dialect, Pods, Writer};
+use coracle_proxy::rules::Family;
+use coracle_proxy::{PodRanges, State, conntrack};
+
+pub(crate) use namespace::Namespace;
+pub(crate) use servers::{Seen, Server, Udp, ask, ask_from_port, refused};
+
+/// The node `here` (192.0.2.1, fd02::1), its pods (10.70.0.2, fd70::2 and on) and somebody outside (192.0.2.2, fd02::2),
+/// who sends everything to the node.
+pub(crate) struct Rig {
+    pub(crate) node: Namespace,
+    pub(crate) outside: Namespace,
+    pub(crate) pods: Vec<Namespace>,
+    state: State,
+    writer: Writer,
+    told: bool,
+}
+
+impl Rig {
+    pub(crate) fn new(pods: usize) -> Rig {
+        let (node, outside) = (Namespace::new(), Namespace::new());
+        for setting in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
+            node.inside(|| std::fs::write(format!("/proc/sys/net/{setting}"), "1").unwrap());
+        }
+        node.run("ip", &format!("link add up0 type veth peer name eth0 netns {}", outside.path()));
+        node.run("ip", "link set up0 up");
+        outside.run("ip", "link set eth0 up");
+        for (address, peer) in [("192.0.2.1/24", "192.0.2.2/24"), ("fd02::1/64", "fd02::2/64")] {
+            node.run("ip", &format!("addr add {address} dev up0 nodad"));
+            outside.run("ip", &format!("addr add {peer} dev eth0 nodad"));
+        }
+        outside.run("ip", "route add default via 192.0.2.1");
+        outside.run("ip", "-6 route add default via fd02::1");
+        node.run("ip", "route add default via 192.0.2.2");
+        node.run("ip", "-6 route add default via fd02::2");
+        node.run("ip", "link add br0 type bridge");
+        node.run("ip", "link set br0 up");
+        node.run("ip", "addr add 10.70.0.1/24 dev br0");
+        node.run("ip", "addr add fd70::1/64 dev br0 nodad");
+        let pods = (0..pods).map(|number| pod(&node, number)).collect();
+        let dialect = Dialect {
+            table: "coracle-test".to_owned(),
+            families: Family::BOTH.to_vec(),
+            masquerade_bit: 14,
+            masquerade_all: false,
+            pods: Pods::Ranges(Family::BOTH.to_vec()),
+        };
+        let net = |text: &str| text.parse().unwrap();
+        let ranges = PodRanges::Given(vec![net("10.70.0.0/16"), net("fd70::/48")]);
+        let services = vec![net("10.96.0.0/12"), net("fd96::/108")];
+        let mut state = State::new("here", NodePortAddresses::Primary, ranges, services);
+        state.set_node(Some(Node {
+            name: "here".into(),
+            addresses: vec!["192.0.2.1".parse().unwrap(), "fd02::1".parse().unwrap()],
+            ..Node::default()
+        }));
+        Rig { node, outside, pods, state, writer: Writer::new(dialect), told: false }
+    }
+
+    /// Tells the kernel what has changed: how many items, or all.
+    pub(crate) fn sync(&mut self) -> usize {
+        let (changes, astray) = self.state.compile();
+        let script = match self.told {
+            true => self.writer.changes(&changes),
+            false => self.writer.whole(self.state.whole()),
+        };
+        self.told = true;
+        self.node.inside(|| {
+            if let Err(error) = nft::apply(&script) {
+                panic!("{error}\n{script}");
+            }
+            conntrack::forget(&astray).unwrap();
+        });
+        changes.gone.len() + changes.new.len()
+    }
+
+    /// As a process that has just begun: it knows nothing of what the kernel holds.
+    pub(crate) fn restart(&mut self) {
+        self.told = false;
+    }
+
+    /// A Service and its endpoints: the rest of its spec, and of each endpoint, in YAML.
+    pub(crate) fn service(&mut self, name: &str, spec: &str, endpoints: &[&str]) {
+        self.set_service(name, Some(&format!("spec: {{{spec}}}")));
+        self.endpoints(name, endpoints);
+    }
+
+    pub(crate) fn set_service(&mut self, name: &str, rest: Option<&str>) {
+        let object = rest.map(|rest| {
+            yaml::decode(format!("metadata: {{namespace: shop, name: {name}}}\n{rest}").as_bytes()).unwrap()
+        });
+        let service = object.map(|object| Service::read(&object).unwrap());
+        self.state.set_service(&ObjectKey::new("shop", name), service.as_ref());
+    }
+
+    pub(crate) fn endpoints(&mut self, name: &str, endpoints: &[&str]) {
+        for (family, six) in [("IPv4", false), ("IPv6", true)] {
+            let own: Vec<_> = endpoints.iter().filter(|endpoint| endpoint.contains("fd7") == six).collect();
+            let listed: String = own.iter().map(|endpoint| format!("- {{{endpoint}}}\n")).collect();
+            let key = ObjectKey::new("shop", &format!("{name}-{family}"));
+            let text = format!(
+                "metadata: {{namespace: shop, name: {}, labels: {{kubernetes.io/service-name: {name}}}}}\n\
+                 addressType: {family}\n\
+                 ports: [{{name: '', port: 8080, protocol: TCP}}, {{name: dns, port: 5353, protocol: UDP}}]\n\
+                 endpoints:\n{listed}",
+                key.name
+            );
+            let slice = Slice::read(&yaml::decode(text.as_bytes()).unwrap());
+            self.state.set_slice(&key, slice.as_ref().filter(|_| !own.is_empty()));
+        }
+    }
+
+    /// Servers on port 8080 of the first pods.
+    pub(crate) fn servers(&self) -> Vec<Server> {
+        self.pods
+            .iter()
+            .enumerate()
+            .map(|(number, pod)| Server::start(pod, &format!("pod{number}"), 8080))
+            .collect()
+    }
+}
+
+fn pod(node: &Namespace, number: usize) -> Namespace {
+    let pod = Namespace::new();
+    let last = number + 2;
+    node.run("ip", &format!("link add veth{number} type veth peer name eth0 netns {}", pod.path()));
+    node.run("ip", &format!("link set veth{number} master br0 up"));
+    node.run("bridge", &format!("link set dev veth{number} hairpin on"));
+    pod.run("ip", "link set eth0 up");
+    pod.run("ip", &format!("addr add 10.70.0.{last}/24 dev eth0"));
+    pod.run("ip", &format!("addr add fd70::{last}/64 dev eth0 nodad"));
+    pod.run("ip", "route add default via 10.70.0.1");
+    pod.run("ip", "-6 route add default via fd70::1");
+    pod
+}

@@ -1,0 +1,106 @@
+//! Servers that say who they are and whom they see.
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
+
+use super::Namespace;
+
+/// Nothing here takes longer, unless it is dropped.
+const PATIENCE: Duration = Duration::from_millis(700);
+
+/// What a server said.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Seen {
+    /// The server.
+    pub(crate) by: String,
+    /// The client's address, as the server sees it.
+    pub(crate) from: IpAddr,
+}
+
+/// A TCP server that greets whoever comes, and says everything back until they leave.
+pub(crate) struct Server;
+
+impl Server {
+    pub(crate) fn start(namespace: &Namespace, name: &str, port: u16) -> Server {
+        let listener = namespace.inside(|| TcpListener::bind(("::", port)).unwrap());
+        let name = name.to_owned();
+        std::thread::spawn(move || {
+            while let Ok((mut stream, peer)) = listener.accept() {
+                let greeting = format!("{name} {}\n", peer.ip().to_canonical());
+                std::thread::spawn(move || {
+                    let mut buffer = [0; 64];
+                    let mut said = stream.write_all(greeting.as_bytes());
+                    while let (Ok(()), Ok(length @ 1..)) = (said, stream.read(&mut buffer)) {
+                        said = stream.write_all(&buffer[..length]);
+                    }
+                });
+            }
+        });
+        Server
+    }
+}
+
+/// A UDP server that answers every datagram.
+pub(crate) struct Udp;
+
+impl Udp {
+    pub(crate) fn start(namespace: &Namespace, name: &str, port: u16) -> Udp {
+        let socket = namespace.inside(|| UdpSocket::bind(("::", port)).unwrap());
+        let name = name.to_owned();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 64];
+            while let Ok((_, peer)) = socket.recv_from(&mut buffer) {
+                let answer = format!("{name} {}\n", peer.ip().to_canonical());
+                if socket.send_to(answer.as_bytes(), peer).is_err() {
+                    return;
+                }
+            }
+        });
+        Udp
+    }
+}
+
+/// Asks over TCP.
+pub(crate) fn ask(client: &Namespace, at: &str) -> io::Result<Seen> {
+    let at: SocketAddr = at.parse().unwrap();
+    client.inside(|| {
+        let mut stream = TcpStream::connect_timeout(&at, PATIENCE)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut said = Vec::new();
+        let mut byte = [0];
+        while byte != *b"\n" {
+            stream.read_exact(&mut byte)?;
+            said.push(byte[0]);
+        }
+        read(&said)
+    })
+}
+
+/// Asks over UDP, always from the same port.
+pub(crate) fn ask_from_port(client: &Namespace, from: &str, at: &str) -> io::Result<Seen> {
+    let at: SocketAddr = at.parse().unwrap();
+    client.inside(|| {
+        let socket = UdpSocket::bind(from)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.connect(at)?;
+        socket.send(b"?")?;
+        let mut buffer = [0; 64];
+        let length = socket.recv(&mut buffer)?;
+        read(&buffer[..length])
+    })
+}
+
+/// Whether a client is told at once that nobody is there.
+pub(crate) fn refused(client: &Namespace, at: &str) -> bool {
+    let began = Instant::now();
+    let answer = ask(client, at);
+    matches!(answer, Err(error) if error.kind() == io::ErrorKind::ConnectionRefused)
+        && began.elapsed() < PATIENCE
+}
+
+fn read(said: &[u8]) -> io::Result<Seen> {
+    let said = String::from_utf8_lossy(said);
+    let (by, from) = said.trim().split_once(' ').ok_or(io::ErrorKind::InvalidData)?;
+    Ok(Seen { by: by.to_owned(), from: from.parse().map_err(|_| io::ErrorKind::InvalidData)? })
+}
