@@ -18,7 +18,7 @@ needs=(
     containerd=containerd # runtime: the other runtime behind the same trait
     ip=iproute2 # podnet: looks at the namespaces that the tests made
     /usr/lib/cni/bridge=containernetworking-plugins # podnet: foreign plugins
-    nft=nftables # podnet: host ports
+    nft=nftables # podnet: host ports; proxy: Services
     go=golang-go # builds the etcd, the kubectl and the client-go program below
 )
 scripts/install.sh "${needs[@]}"

@@ -90,7 +90,9 @@ impl Claims {
     fn release(&mut self, item: Item, owner: &Owner) {
         let Some(owners) = self.held.get_mut(&item) else { return };
         let first = owners.first().map(|(_, body)| body.clone());
-        owners.retain(|(other, _)| other != owner);
+        if let Ok(at) = owners.binary_search_by(|(other, _)| other.cmp(owner)) {
+            owners.remove(at);
+        }
         if owners.is_empty() {
             self.held.remove(&item);
         }

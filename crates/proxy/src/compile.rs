@@ -10,7 +10,7 @@ use ipnet::IpNet;
 use crate::claims::Claims;
 use crate::endpoints::{Backend, Chosen, Uses, choose, gather};
 use crate::facts::{Node, Service, ServicePort, Slice};
-use crate::rules::{Body, Chain, Family, Frontend, Item, Outside, Pool, Refusal, RuleSet, Sticky};
+use crate::rules::{Body, Chain, Family, Frontend, Item, Numbered, Outside, Pool, Refusal, RuleSet, Sticky};
 
 /// The rules of all Services. Where two want the same address, the one whose key is first has it.
 pub fn compile<'a>(
@@ -139,12 +139,16 @@ impl Port<'_> {
     }
 
     fn pick(&mut self, of: Frontend, pool: Pool) -> Chain {
+        let (family, entrance) = (self.family, of.entrance());
         let backends = self.chosen.of(pool);
         let count = backends.len();
         for (number, backend) in backends.iter().enumerate() {
+            let numbered = Numbered { family, entrance, pool, number };
+            self.rules.insert(Item::Endpoints(numbered), Body::Plain);
+            self.rules.insert(Item::Chain(Chain::Numbered(numbered)), Body::Plain);
             self.rules.insert(Item::Endpoint { of, pool, number }, Body::Backend(backend.address));
         }
-        self.chain(Chain::Pick { family: self.family, entrance: of.entrance(), pool, count }, Body::Plain)
+        self.chain(Chain::Pick { family, entrance, pool, count }, Body::Plain)
     }
 
     fn pick_outside(&mut self, of: Frontend) -> Chain {

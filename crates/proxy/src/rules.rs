@@ -2,9 +2,9 @@
 //!
 //! Packets find their way by maps, not by lists of rules. `Service` leads from an address to a chain; there are few
 //! chains, because one serves all Services of the same [shape](Chain): how many endpoints there are and whose
-//! source is hidden. The chain rolls a die with as many sides and finds the endpoint in a map again, by the address and
-//! the number rolled. So most changes of a Service are a handful of map elements. Only Services that remember their
-//! clients have chains of their own.
+//! source is hidden. The chain rolls a die with as many sides; all first endpoints are in one map, by the addresses of
+//! their Services, all second ones in the next, and so on. So most changes of a Service are a handful of map elements.
+//! Only Services that remember their clients have chains of their own.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -112,11 +112,22 @@ pub struct Sticky {
     pub seconds: u32,
 }
 
+/// The endpoints of one number, of all Services of one family that are recognized the same way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Numbered {
+    pub family: Family,
+    pub entrance: Entrance,
+    pub pool: Pool,
+    pub number: usize,
+}
+
 /// Where a packet for a Service goes on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Chain {
     /// To one of so many endpoints of a pool.
     Pick { family: Family, entrance: Entrance, pool: Pool, count: usize },
+    /// To the endpoint of this number.
+    Numbered(Numbered),
     /// To one of so many endpoints of the cluster, with the node's address as its source: the answer must come back here.
     Masqueraded { family: Family, entrance: Entrance, count: usize },
     /// `externalTrafficPolicy: Local`. Pods and the node itself reach the whole cluster, as if the packet had gone out
@@ -136,6 +147,7 @@ impl Chain {
         match self {
             Chain::Pick { family, .. } | Chain::Masqueraded { family, .. } => *family,
             Chain::LocalFirst { family, .. } => *family,
+            Chain::Numbered(of) => of.family,
             Chain::Remembered { of, .. } | Chain::RememberedOutside { of } | Chain::Remember { of, .. } => {
                 of.family
             }
@@ -147,6 +159,8 @@ impl Chain {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Item {
     Chain(Chain),
+    /// The map of the endpoints of one number.
+    Endpoints(Numbered),
     /// The clients that one endpoint has had of late.
     Clients {
         of: Sticky,
@@ -156,7 +170,7 @@ pub enum Item {
     ClusterIp(IpAddr),
     /// Where a frontend leads to.
     Service(Frontend),
-    /// An endpoint of a frontend, by its number.
+    /// An endpoint of a frontend, by its number: an element of [`Item::Endpoints`].
     Endpoint {
         of: Frontend,
         pool: Pool,
@@ -193,6 +207,7 @@ impl Item {
     pub fn family(&self) -> Family {
         match self {
             Item::Chain(chain) => chain.family(),
+            Item::Endpoints(of) => of.family,
             Item::Clients { of, .. } => of.family,
             Item::ClusterIp(ip) | Item::Guarded { ip, .. } | Item::Allowed { ip, .. } => Family::of(*ip),
             Item::Service(at) | Item::Endpoint { of: at, .. } | Item::Unserved(at) => at.family(),

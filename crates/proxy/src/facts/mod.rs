@@ -3,6 +3,8 @@
 mod node;
 mod service;
 mod slice;
+#[cfg(test)]
+mod tests;
 
 pub use node::Node;
 pub(crate) use service::OTHER_PROXY;

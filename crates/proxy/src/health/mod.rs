@@ -69,7 +69,10 @@ impl Health {
     /// What a request is answered.
     pub(crate) fn answer(&self, path: &str) -> Answer {
         match path {
-            "/healthz" => self.state(Some(self.known().eligible)),
+            "/healthz" => {
+                let eligible = self.known().eligible;
+                self.state(Some(eligible))
+            }
             "/livez" => self.state(None),
             _ => Answer {
                 status: StatusCode::NOT_FOUND,

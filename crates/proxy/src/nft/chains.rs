@@ -3,11 +3,15 @@
 use std::net::SocketAddr;
 
 use super::{Dialect, word};
-use crate::rules::{Body, Chain, Entrance, Outside, Pool, Sticky};
+use crate::rules::{Body, Chain, Entrance, Numbered, Outside, Pool, Sticky};
 
 pub(super) fn name(chain: &Chain) -> String {
     match chain {
         Chain::Pick { entrance, pool, count, .. } => format!("{}{}pick-{count}", at(*entrance), of(*pool)),
+        Chain::Numbered(numbered) => {
+            let Numbered { entrance, pool, number, .. } = numbered;
+            format!("{}{}endpoint-{number}", at(*entrance), of(*pool))
+        }
         Chain::Masqueraded { entrance, count, .. } => format!("{}masqueraded-{count}", at(*entrance)),
         Chain::LocalFirst { entrance, cluster, local, .. } => {
             format!("{}local-first-{cluster}-{local}", at(*entrance))
@@ -25,7 +29,11 @@ pub(super) fn clients(of: &Sticky, backend: SocketAddr) -> String {
 
 pub(super) fn rules(dialect: &Dialect, chain: &Chain, body: &Body) -> Vec<String> {
     match (chain, body) {
-        (Chain::Pick { entrance, pool, count, .. }, _) => vec![pick(chain, *entrance, *pool, *count)],
+        (Chain::Pick { family, entrance, pool, count }, _) => {
+            let numbered = |number| Numbered { family: *family, entrance: *entrance, pool: *pool, number };
+            vec![die((0..*count).map(|number| name(&Chain::Numbered(numbered(number)))))]
+        }
+        (Chain::Numbered(numbered), _) => vec![lead(numbered)],
         (Chain::Masqueraded { family, entrance, count }, _) => {
             let to = Chain::Pick { family: *family, entrance: *entrance, pool: Pool::Cluster, count: *count };
             vec![dialect.masquerade(), format!("goto {}", name(&to))]
@@ -56,15 +64,22 @@ pub(super) fn rules(dialect: &Dialect, chain: &Chain, body: &Body) -> Vec<String
     }
 }
 
-/// A die with as many sides as there are endpoints, and the endpoint of that number.
-fn pick(chain: &Chain, entrance: Entrance, pool: Pool, count: usize) -> String {
-    let ip = word(chain.family());
-    let key = match entrance {
+/// A die with a side for each chain.
+fn die(chains: impl ExactSizeIterator<Item = String>) -> String {
+    let count = chains.len();
+    let sides: Vec<String> =
+        chains.enumerate().map(|(number, chain)| format!("{number} : goto {chain}")).collect();
+    format!("numgen random mod {count} vmap {{ {} }}", sides.join(", "))
+}
+
+fn lead(numbered: &Numbered) -> String {
+    let ip = word(numbered.family);
+    let key = match numbered.entrance {
         Entrance::Address => format!("{ip} daddr . meta l4proto . th dport"),
         Entrance::NodePort => "meta l4proto . th dport".to_owned(),
     };
-    let map = endpoints(entrance, pool);
-    format!("meta l4proto {{ tcp, udp, sctp }} dnat {ip} to {key} . numgen random mod {count} map @{map}")
+    let map = endpoints(numbered);
+    format!("meta l4proto {{ tcp, udp, sctp }} dnat {ip} to {key} map @{map}")
 }
 
 /// What came from the node itself has one of its addresses as the source, which may be the load balancer's: it is hidden.
@@ -82,16 +97,14 @@ fn remembered(of: &Sticky, backends: &[SocketAddr]) -> Vec<String> {
     let chain = |backend: &SocketAddr| name(&Chain::Remember { of: of.clone(), backend: *backend });
     let known =
         |backend: &SocketAddr| format!("{ip} saddr @{} goto {}", clients(of, *backend), chain(backend));
-    let sides =
-        backends.iter().enumerate().map(|(number, backend)| format!("{number} : goto {}", chain(backend)));
-    let sides: Vec<String> = sides.collect();
-    let any = format!("numgen random mod {} vmap {{ {} }}", backends.len(), sides.join(", "));
+    let any = die(backends.iter().map(chain));
     backends.iter().map(known).chain([any]).collect()
 }
 
-/// The map of the endpoints of a kind of frontends.
-pub(super) fn endpoints(entrance: Entrance, pool: Pool) -> String {
-    format!("{}{}endpoints", at(entrance), of(pool))
+/// The map of the endpoints of one number.
+pub(super) fn endpoints(numbered: &Numbered) -> String {
+    let Numbered { entrance, pool, number, .. } = numbered;
+    format!("{}{}endpoints-{number}", at(*entrance), of(*pool))
 }
 
 fn at(entrance: Entrance) -> &'static str {

@@ -1,7 +1,7 @@
 //! Elements of sets and maps.
 
 use super::chains;
-use crate::rules::{Body, Entrance, Frontend, Item, Refusal};
+use crate::rules::{Body, Entrance, Frontend, Item, Numbered, Refusal};
 
 /// An element of a set or map.
 pub(super) struct Element {
@@ -15,7 +15,7 @@ pub(super) struct Element {
 pub(super) fn element(item: &Item, body: &Body) -> Option<Element> {
     let plain = |set: &str, key: String| Element { set: set.to_owned(), key, value: None };
     Some(match item {
-        Item::Chain(_) | Item::Clients { .. } => return None,
+        Item::Chain(_) | Item::Endpoints(_) | Item::Clients { .. } => return None,
         Item::ClusterIp(ip) => plain("cluster-ips", ip.to_string()),
         Item::NodePortRange(net) => plain("node-port-ranges", net.to_string()),
         Item::ServiceRange(net) => plain("service-ranges", net.to_string()),
@@ -46,8 +46,9 @@ pub(super) fn element(item: &Item, body: &Body) -> Option<Element> {
         Item::Endpoint { of, pool, number } => {
             let Body::Backend(backend) = body else { return None };
             let value = Some(format!("{} . {}", backend.ip(), backend.port()));
-            let set = chains::endpoints(of.entrance(), *pool);
-            Element { set, key: format!("{} . {number}", key(of)), value }
+            let (family, entrance) = (of.family(), of.entrance());
+            let set = chains::endpoints(&Numbered { family, entrance, pool: *pool, number: *number });
+            Element { set, key: key(of), value }
         }
     })
 }

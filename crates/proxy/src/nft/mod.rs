@@ -9,12 +9,15 @@
 mod chains;
 mod elements;
 mod skeleton;
+mod sys;
 mod transaction;
+mod watch;
 
 use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
 
 pub use transaction::Writer;
+pub(crate) use watch::Watch;
 
 use crate::rules::Family;
 
@@ -77,6 +80,14 @@ fn word(family: Family) -> &'static str {
     match family {
         Family::V4 => "ip",
         Family::V6 => "ip6",
+    }
+}
+
+/// The type of its addresses.
+fn address(family: Family) -> &'static str {
+    match family {
+        Family::V4 => "ipv4_addr",
+        Family::V6 => "ipv6_addr",
     }
 }
 

@@ -4,11 +4,8 @@
 //! destination), then, where that did not happen, `refuse-*` (no endpoints: told or dropped; a cluster address that
 //! nobody has: never out of the machine), and on its way out `postrouting` (its source is hidden where it must be).
 
-use super::{Dialect, word};
+use super::{Dialect, address, word};
 use crate::rules::Family;
-
-/// An endpoint's number is rolled below this; a Service has at most so many endpoints.
-const NUMBERS: u32 = 65_536;
 
 /// The table without any Service.
 pub(super) fn skeleton(dialect: &Dialect, family: Family) -> String {
@@ -17,16 +14,8 @@ pub(super) fn skeleton(dialect: &Dialect, family: Family) -> String {
 }
 
 fn sets(family: Family) -> String {
-    let ip = word(family);
-    let address = match family {
-        Family::V4 => "ipv4_addr",
-        Family::V6 => "ipv6_addr",
-    };
+    let address = address(family);
     let frontend = format!("{address} . inet_proto . inet_service");
-    let number = format!("numgen random mod {NUMBERS}");
-    let of_address =
-        format!("typeof {ip} daddr . meta l4proto . th dport . {number} : {ip} daddr . th dport");
-    let of_node_port = format!("typeof meta l4proto . th dport . {number} : {ip} daddr . th dport");
     format!(
         "\tset cluster-ips {{ type {address}; }}
 \tset node-port-ranges {{ type {address}; flags interval; }}
@@ -37,10 +26,6 @@ fn sets(family: Family) -> String {
 \tset hairpins {{ type {address} . {frontend}; }}
 \tmap services {{ type {frontend} : verdict; }}
 \tmap node-ports {{ type inet_proto . inet_service : verdict; }}
-\tmap endpoints {{ {of_address}; }}
-\tmap local-endpoints {{ {of_address}; }}
-\tmap node-port-endpoints {{ {of_node_port}; }}
-\tmap node-port-local-endpoints {{ {of_node_port}; }}
 \tmap unserved {{ type {frontend} : verdict; }}
 \tmap unserved-node-ports {{ type inet_proto . inet_service : verdict; }}
 "

@@ -9,9 +9,9 @@ use std::fmt::Write as _;
 
 use super::elements::{Element, element};
 use super::skeleton::skeleton;
-use super::{Dialect, chains, word};
+use super::{Dialect, address, chains, word};
 use crate::claims::Changes;
-use crate::rules::{Family, Item, RuleSet};
+use crate::rules::{Entrance, Family, Item, RuleSet};
 
 /// Writes transactions, and remembers what is still to be deleted.
 #[derive(Debug)]
@@ -67,8 +67,10 @@ impl Writer {
         self.elements(&mut script, "delete", &changes.gone);
         self.elements(&mut script, "add", &changes.new);
         let idle = changes.gone.keys().filter(|item| !stays(item));
-        self.emptied =
-            idle.filter(|item| matches!(item, Item::Chain(_) | Item::Clients { .. })).cloned().collect();
+        self.emptied = idle
+            .filter(|item| matches!(item, Item::Chain(_) | Item::Endpoints(_) | Item::Clients { .. }))
+            .cloned()
+            .collect();
         script
     }
 
@@ -76,12 +78,7 @@ impl Writer {
     fn make(&self, script: &mut String, new: &RuleSet) {
         for item in new.keys() {
             match item {
-                Item::Clients { of, .. } => {
-                    let address = if of.family == Family::V4 { "ipv4_addr" } else { "ipv6_addr" };
-                    let seconds = of.seconds;
-                    let form = format!(" {{ type {address}; flags dynamic,timeout; timeout {seconds}s; }}");
-                    self.write(script, "add", item, &form);
-                }
+                Item::Clients { .. } | Item::Endpoints(_) => self.write(script, "add", item, &form(item)),
                 Item::Chain(_) => {
                     self.write(script, "add", item, "");
                     self.write(script, "flush", item, "");
@@ -104,6 +101,7 @@ impl Writer {
     fn write(&self, script: &mut String, verb: &str, item: &Item, rest: &str) {
         let (kind, name) = match item {
             Item::Chain(chain) => ("chain", chains::name(chain)),
+            Item::Endpoints(numbered) => ("map", chains::endpoints(numbered)),
             Item::Clients { of, backend } => ("set", chains::clients(of, *backend)),
             _ => return,
         };
@@ -132,6 +130,25 @@ impl Writer {
 
     fn speaks(&self, family: Family) -> bool {
         self.dialect.families.contains(&family)
+    }
+}
+
+/// What a set or map holds.
+fn form(item: &Item) -> String {
+    let address = address(item.family());
+    match item {
+        Item::Clients { of, .. } => {
+            let seconds = of.seconds;
+            format!(" {{ type {address}; flags dynamic,timeout; timeout {seconds}s; }}")
+        }
+        Item::Endpoints(numbered) => {
+            let key = match numbered.entrance {
+                Entrance::Address => format!("{address} . inet_proto . inet_service"),
+                Entrance::NodePort => "inet_proto . inet_service".to_owned(),
+            };
+            format!(" {{ type {key} : {address} . inet_service; }}")
+        }
+        _ => String::new(),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::compile::NodePortAddresses;
 use crate::config::Config;
 use crate::conntrack::{self, Datagrams};
 use crate::health::{Checks, Health, serve};
-use crate::nft::{self, FilterError, Writer};
+use crate::nft::{self, FilterError, Watch, Writer};
 use crate::rules::Family;
 use crate::state::State;
 use follow::Follower;
@@ -74,6 +74,7 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
         last: None,
         retry: FIRST_RETRY,
     };
+    let watch = watch(&config);
     let mut follower = Follower::new(&Informers::new(client, tasks.clone()), &config.node);
     let mut ready = Some(ready);
     let mut due = None;
@@ -81,6 +82,11 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
         tokio::select! {
             biased;
             () = follower.next(&mut proxy.state) => {}
+            () = gone(watch.as_ref()), if follower.knows_all() && due.is_none() => {
+                tracing::warn!(table = config.table, "somebody took the rules of Services away");
+                proxy.whole = true;
+                due = Some(proxy.next_sync());
+            }
             () = until(due) => {
                 due = proxy.sync().await;
                 if let Some(ready) = ready.take_if(|_| due.is_none()) {
@@ -192,6 +198,21 @@ fn name(family: Family) -> &'static str {
     match family {
         Family::V4 => "IPv4",
         Family::V6 => "IPv6",
+    }
+}
+
+/// Without it all is well until somebody else takes the tables away.
+fn watch(config: &Config) -> Option<Watch> {
+    let watch = Watch::open(config.dialect(families()));
+    watch
+        .map_err(|error| tracing::warn!(%error, "changes by others to the rules of Services go unnoticed"))
+        .ok()
+}
+
+async fn gone(watch: Option<&Watch>) {
+    match watch {
+        Some(watch) => watch.gone().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -23,6 +23,9 @@ fn services_come_and_go_with_the_api() {
         eventually("it refuses", async || refused(&rig.pods[1], &address).then_some(())).await;
         create(cluster, "discovery.k8s.io", "endpointslices", SLICE).await;
         eventually("it answers", async || ask(&rig.pods[1], &address).ok()).await;
+        // Somebody starts a firewall, which takes everything away.
+        rig.node.run("nft", "flush ruleset");
+        eventually("it answers again", async || ask(&rig.pods[1], &address).ok()).await;
         // The proxy is gone, and Services stay.
         proxy.stop().await;
         assert_eq!(ask(&rig.pods[1], &address).unwrap().by, "pod0");
@@ -109,7 +112,9 @@ async fn create(cluster: &Cluster, group: &str, plural: &str, text: &str) {
 /// Runs in the node's namespace, with an API server there.
 fn on_node(rig: &Rig, deed: impl AsyncFnOnce(&Cluster) + Send) {
     rig.node.inside(|| {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        // Several threads: the tests wait for answers of this runtime's servers without letting others run.
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         runtime.block_on(async {
             let cluster = Cluster::start().await;
             deed(&cluster).await;
@@ -121,7 +126,11 @@ fn on_node(rig: &Rig, deed: impl AsyncFnOnce(&Cluster) + Send) {
 /// A request by hand: the whole answer, or nothing.
 fn http(at: &str, path: &str) -> String {
     use std::io::{Read, Write};
-    let Ok(mut stream) = std::net::TcpStream::connect(at) else { return String::new() };
+    let patience = Duration::from_secs(5);
+    let Ok(mut stream) = std::net::TcpStream::connect_timeout(&at.parse().unwrap(), patience) else {
+        return String::new();
+    };
+    stream.set_read_timeout(Some(patience)).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();

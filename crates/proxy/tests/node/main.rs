@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "the tests measure real time")]
 
 mod follows;
+mod forwarding;
 mod packets;
 mod restarts;
 mod rig;

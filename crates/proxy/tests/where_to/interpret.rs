@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use coracle_proxy::rules::{Body, Chain, Family, Frontend, Item, Outside, Pool, Refusal, RuleSet};
+use coracle_proxy::rules::{Body, Chain, Family, Frontend, Item, Numbered, Outside, Pool, Refusal, RuleSet};
 
 use super::{Fate, Packet, Sender};
 
@@ -68,6 +68,12 @@ fn follow(
     let body = rules.get(&Item::Chain(chain.clone())).expect("a chain that is named is there");
     match (chain, body) {
         (Chain::Pick { pool, count, .. }, _) => {
+            let (family, entrance) = (at.family(), at.entrance());
+            for number in 0..*count {
+                let numbered = Numbered { family, entrance, pool: *pool, number };
+                assert!(rules.contains_key(&Item::Endpoints(numbered)));
+                assert!(rules.contains_key(&Item::Chain(Chain::Numbered(numbered))));
+            }
             let numbered =
                 (0..*count).map(|number| rules.get(&Item::Endpoint { of: *at, pool: *pool, number }));
             let backends = numbered.map(|body| match body {

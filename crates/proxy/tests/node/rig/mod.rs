@@ -35,9 +35,11 @@ impl Rig {
         node.run("ip", &format!("link add up0 type veth peer name eth0 netns {}", outside.path()));
         node.run("ip", "link set up0 up");
         outside.run("ip", "link set eth0 up");
-        for (address, peer) in [("192.0.2.1/24", "192.0.2.2/24"), ("fd02::1/64", "fd02::2/64")] {
-            node.run("ip", &format!("addr add {address} dev up0 nodad"));
-            outside.run("ip", &format!("addr add {peer} dev eth0 nodad"));
+        for (address, peer, at_once) in
+            [("192.0.2.1/24", "192.0.2.2/24", ""), ("fd02::1/64", "fd02::2/64", "nodad")]
+        {
+            node.run("ip", &format!("addr add {address} dev up0 {at_once}"));
+            outside.run("ip", &format!("addr add {peer} dev eth0 {at_once}"));
         }
         outside.run("ip", "route add default via 192.0.2.1");
         outside.run("ip", "-6 route add default via fd02::1");
@@ -47,7 +49,8 @@ impl Rig {
         node.run("ip", "link set br0 up");
         node.run("ip", "addr add 10.70.0.1/24 dev br0");
         node.run("ip", "addr add fd70::1/64 dev br0 nodad");
-        let pods = (0..pods).map(|number| pod(&node, number)).collect();
+        let pods: Vec<Namespace> = (0..pods).map(|number| pod(&node, number)).collect();
+        wait_for_links(&node, pods.len());
         let dialect = Dialect {
             table: "coracle-test".to_owned(),
             families: Family::BOTH.to_vec(),
@@ -127,6 +130,19 @@ impl Rig {
             .enumerate()
             .map(|(number, pod)| Server::start(pod, &format!("pod{number}"), 8080))
             .collect()
+    }
+}
+
+/// The kernel takes up to a second to notice that a wire has both its ends.
+fn wait_for_links(node: &Namespace, pods: usize) {
+    let is_up = || {
+        let forwarding = node.run("bridge", "link").matches("state forwarding").count();
+        forwarding == pods && node.run("ip", "-o link show up0").contains("state UP")
+    };
+    let began = std::time::Instant::now();
+    while !is_up() {
+        assert!(began.elapsed().as_secs() < 20, "{}", node.run("ip", "link"));
+        std::thread::sleep(std::time::Duration::from_millis(50));
     }
 }
 

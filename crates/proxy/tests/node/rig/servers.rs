@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::Namespace;
 
 /// Nothing here takes longer, unless it is dropped.
-const PATIENCE: Duration = Duration::from_millis(700);
+const PATIENCE: Duration = Duration::from_millis(1500);
 
 /// What a server said.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,0 +1,105 @@
+//! Whether the tables are still there: the kernel tells when somebody takes them away, as `nft flush ruleset` does.
+//!
+//! The kernel tells of every change of its packet filter, our own too. Only tables of our name matter: one that has
+//! gone and not come again was taken by somebody else. Where the kernel had more to tell than there was room for, it is
+//! asked instead.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, netlink};
+use tokio::io::unix::AsyncFd;
+
+use super::{Dialect, run, sys, word};
+
+/// Follows the tables of one instance.
+pub(crate) struct Watch {
+    socket: AsyncFd<OwnedFd>,
+    dialect: Dialect,
+}
+
+/// The kernel's group of listeners for its packet filter: its seventh.
+const GROUP: u32 = 1 << 6;
+/// Of the kernel's headers: the subsystem, and its messages about tables.
+const SUBSYSTEM: u16 = 10 << 8;
+const NEW_TABLE: u16 = SUBSYSTEM;
+const DELETED_TABLE: u16 = SUBSYSTEM | 2;
+/// Where the name stands in them: after the header and four bytes about the family.
+const NAME: usize = 16 + 4 + 4;
+const LARGEST: usize = 64 * 1024;
+
+impl Watch {
+    /// Of the namespace that this thread is in.
+    pub(crate) fn open(dialect: Dialect) -> io::Result<Watch> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let (family, protocol) = (AddressFamily::NETLINK, Some(netlink::NETFILTER));
+        let socket = rustix::net::socket_with(family, SocketType::RAW, flags, protocol)?;
+        rustix::net::bind(&socket, &netlink::SocketAddrNetlink::new(0, GROUP))?;
+        Ok(Watch { socket: sys::readable(socket)?, dialect })
+    }
+
+    /// Waits until a table is gone. What was told before is read first, so it is called when nobody of this process is
+    /// at work on the tables.
+    ///
+    /// # Cancellation
+    /// A table that is gone may have to be found out again.
+    pub(crate) async fn gone(&self) {
+        loop {
+            let Ok(mut ready) = self.socket.readable().await else {
+                return std::future::pending().await;
+            };
+            let told = ready.try_io(|socket| Ok(self.read(socket.get_ref())));
+            if let Ok(Ok(true)) = told {
+                return;
+            }
+            ready.clear_ready();
+        }
+    }
+
+    /// Reads all that waits: whether a table is gone at the end of it.
+    fn read(&self, socket: &OwnedFd) -> bool {
+        let mut gone = false;
+        let mut buffer = vec![0; LARGEST];
+        loop {
+            match rustix::net::recv(socket, buffer.as_mut_slice(), RecvFlags::empty()) {
+                Ok((length, _)) => {
+                    if let Some(last) = last_word(&buffer[..length], self.dialect.table.as_bytes()) {
+                        gone = last;
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::NOBUFS) => gone = !self.is_there(),
+                Err(_) => return gone,
+            }
+        }
+    }
+
+    fn is_there(&self) -> bool {
+        let tables = run(&["list", "tables"], "").unwrap_or_default();
+        let listed = |family| {
+            tables.lines().any(|line| line == format!("table {} {}", word(family), self.dialect.table))
+        };
+        self.dialect.families.iter().all(|family| listed(*family))
+    }
+}
+
+/// Whether the last message about a table of this name says that it is gone; none where there is no such message.
+fn last_word(mut bytes: &[u8], table: &[u8]) -> Option<bool> {
+    let mut last = None;
+    while let Some(length) = bytes.first_chunk().map(|four| u32::from_ne_bytes(*four)) {
+        let Some(message) = usize::try_from(length).ok().and_then(|length| bytes.get(..length)) else {
+            break;
+        };
+        if message.len() < NAME {
+            break;
+        }
+        let kind = u16::from_ne_bytes([message[4], message[5]]);
+        let name = message[NAME..].split(|byte| *byte == 0).next();
+        if matches!(kind, NEW_TABLE | DELETED_TABLE) && name == Some(table) {
+            last = Some(kind == DELETED_TABLE);
+        }
+        bytes = bytes.get(message.len().next_multiple_of(4)..).unwrap_or(&[]);
+    }
+    last
+}
