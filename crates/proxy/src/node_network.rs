@@ -67,7 +67,7 @@ impl NodeNetwork {
 
     /// Takes back what was put into others' tables. Settings of the kernel stay: others may need them by now.
     pub fn withdraw(&self) -> Result<(), NodeNetworkError> {
-        for family in self.families() {
+        for family in Family::BOTH {
             let Ok(listed) = nft::run(&["-a", "list", "chain", word(family), "filter", "FORWARD"], "") else {
                 continue; // There is no such table.
             };

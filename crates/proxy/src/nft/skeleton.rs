@@ -32,6 +32,7 @@ fn sets(family: Family) -> String {
     )
 }
 
+/// Refusals over TCP are resets: the other kind is rationed by the kernel, and would sometimes not come at all.
 fn hooks(dialect: &Dialect, family: Family) -> String {
     let ip = word(family);
     let frontend = format!("{ip} daddr . meta l4proto . th dport");
@@ -43,6 +44,7 @@ fn hooks(dialect: &Dialect, family: Family) -> String {
     let node_port = format!("{ip} daddr != {loopback} {ip} daddr @node-port-ranges meta l4proto . th dport");
     format!(
         "\tchain refused {{
+\t\tmeta l4proto tcp reject with tcp reset
 \t\treject
 \t}}
 \tchain guards {{
@@ -75,7 +77,7 @@ fn hooks(dialect: &Dialect, family: Family) -> String {
 \t}}
 \tchain unclaimed {{
 \t\t{frontend} vmap @unserved
-\t\t{ip} daddr @cluster-ips reject
+\t\t{ip} daddr @cluster-ips goto refused
 \t\t{ip} daddr @service-ranges drop
 \t}}
 \tchain refuse-forward {{

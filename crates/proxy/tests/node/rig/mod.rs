@@ -133,11 +133,13 @@ impl Rig {
     }
 }
 
-/// The kernel takes up to a second to notice that a wire has both its ends.
+/// The kernel takes up to a second to notice that a wire has both its ends, and another one to trust its own link-local
+/// addresses, without which it does not look for neighbours.
 fn wait_for_links(node: &Namespace, pods: usize) {
     let is_up = || {
         let forwarding = node.run("bridge", "link").matches("state forwarding").count();
-        forwarding == pods && node.run("ip", "-o link show up0").contains("state UP")
+        let up = node.run("ip", "-o link show up0").contains("state UP");
+        forwarding == pods && up && !node.run("ip", "-6 addr").contains("tentative")
     };
     let began = std::time::Instant::now();
     while !is_up() {
