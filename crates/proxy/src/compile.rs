@@ -3,8 +3,10 @@
 //! Each Service is compiled alone ([`service_rules`]), so that a change of one costs nothing for the others; the node
 //! adds a few items of its own ([`node_rules`]). [`compile`] is all of them together.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use coracle_client::ObjectKey;
 use ipnet::IpNet;
 
 use crate::claims::Claims;
@@ -13,16 +15,15 @@ use crate::facts::{Node, Service, ServicePort, Slice};
 use crate::rules::{Body, Chain, Family, Frontend, Item, Numbered, Outside, Pool, Refusal, RuleSet, Sticky};
 
 /// The rules of all Services. Where two want the same address, the one whose key is first has it.
-pub fn compile<'a>(
-    services: impl IntoIterator<Item = &'a Service>,
-    slices: impl IntoIterator<Item = &'a Slice> + Clone,
-    node: &Node,
-) -> RuleSet {
+pub fn compile(services: &[Service], slices: &[Slice], node: &Node) -> RuleSet {
+    let mut of_service: BTreeMap<&ObjectKey, Vec<&Slice>> = BTreeMap::new();
+    for slice in slices {
+        of_service.entry(&slice.service).or_default().push(slice);
+    }
     let mut claims = Claims::default();
     for service in services {
-        let own = slices.clone().into_iter().filter(|slice| slice.service == *service.key);
-        let own: Vec<&Slice> = own.collect();
-        claims.replace(&service.key, service_rules(service, &own, node));
+        let own = of_service.get(&*service.key).map(Vec::as_slice).unwrap_or_default();
+        claims.replace(&service.key, service_rules(service, own, node));
     }
     claims.whole()
 }

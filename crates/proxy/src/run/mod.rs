@@ -51,11 +51,9 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
     let health = Health::new(config.health_timeout, &words, client.world());
     let tasks = Tasks::new();
     if let Some(address) = config.healthz {
-        let health = health.clone();
         match TcpListener::bind(address).await {
-            Ok(listener) => tasks.spawn(serve(listener, move |path| health.answer(path))),
             Err(source) if config.bind_hard_fail => return Err(RunError::Listen { address, source }),
-            Err(error) => tracing::warn!(%address, %error, "nobody can ask how the proxy is"),
+            listener => tasks.spawn(answer_health(address, listener, health.clone())),
         }
     }
     let recorder = Recorder::new(&client, "kube-proxy", &tasks).host(&config.node);
@@ -97,6 +95,19 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
         if follower.knows_all() && proxy.state.has_changed() && due.is_none() {
             due = Some(proxy.next_sync());
         }
+    }
+}
+
+/// Says how the proxy is. Where somebody else has the port, it is tried again: often that is an earlier self that is
+/// still ending.
+async fn answer_health(address: SocketAddr, mut listener: std::io::Result<TcpListener>, health: Health) {
+    loop {
+        match listener {
+            Ok(listener) => return serve(listener, move |path| health.answer(path)).await,
+            Err(error) => tracing::warn!(%address, %error, "nobody can ask how the proxy is"),
+        }
+        tokio::time::sleep(FIRST_RETRY).await;
+        listener = TcpListener::bind(address).await;
     }
 }
 

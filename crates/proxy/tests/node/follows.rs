@@ -31,7 +31,10 @@ fn services_come_and_go_with_the_api() {
         assert_eq!(ask(&rig.pods[1], &address).unwrap().by, "pod0");
         let proxy = start(cluster).await;
         assert_eq!(ask(&rig.pods[1], &address).unwrap().by, "pod0");
-        let health = rig.node.inside(|| http("127.0.0.1:10256", "/healthz"));
+        let health = eventually("it says how it is", async || {
+            Some(rig.node.inside(|| http("127.0.0.1:10256", "/healthz"))).filter(|said| !said.is_empty())
+        })
+        .await;
         assert!(health.starts_with("HTTP/1.1 503"), "there is no Node: {health}");
         assert!(health.contains(r#""nodeEligible":false,"healthy":true"#), "{health}");
         let live = rig.node.inside(|| http("127.0.0.1:10256", "/livez"));
