@@ -19,6 +19,9 @@ needs=(
     ip=iproute2 # podnet: looks at the namespaces that the tests made
     /usr/lib/cni/bridge=containernetworking-plugins # podnet: foreign plugins
     nft=nftables # podnet: host ports; proxy: Services
+    /usr/bin/kubectl=kubernetes-client # testkit: an older kubectl, beside the one that is built below
+    curl=curl # testkit: asks the kubelet
+    script=bsdutils # testkit: a terminal for kubectl
     go=golang-go # builds the etcd, the kubectl and the client-go program below
 )
 scripts/install.sh "${needs[@]}"

@@ -65,10 +65,8 @@ impl Ending {
         if !text.is_empty() && self.sender.send(Bytes::from(text)).await.is_err() {
             return;
         }
-        // Only SPDY can close this stream; a client takes the end of the connection as well.
-        if self.version < Version::V5 {
-            self.sender.finish().await.unwrap_or_default();
-        }
+        // A client that is gone need not know.
+        self.sender.finish().await.unwrap_or_default();
     }
 }
 

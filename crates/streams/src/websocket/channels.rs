@@ -10,7 +10,9 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
 use super::{GOODBYE_WITHIN, Role, begin};
 use crate::pipe::{Gone, Inlet, Receiver, Sender, Way, inlet};
@@ -38,12 +40,15 @@ pub struct Channels {
     pub receivers: Vec<Receiver>,
     outbox: mpsc::Sender<Message>,
     coding: Coding,
+    role: Role,
 }
 
 impl Channels {
     /// The way out of a channel.
     pub fn sender(&self, channel: u8) -> Sender {
-        Sender(Way::Channel(Outlet { channel, coding: self.coding, outbox: self.outbox.clone() }))
+        // Only clients close single channels: those of a server end with the connection.
+        let closes = self.coding.closes && self.role == Role::Client;
+        Sender(Way::Channel(Outlet { channel, coding: self.coding, closes, outbox: self.outbox.clone() }))
     }
 }
 
@@ -69,7 +74,7 @@ where
         }
         tokio::time::timeout(GOODBYE_WITHIN, read).await.unwrap_or(Ok(()))
     };
-    (Channels { receivers, outbox, coding }, driver)
+    (Channels { receivers, outbox, coding, role }, driver)
 }
 
 async fn write<IO: AsyncRead + AsyncWrite + Unpin>(
@@ -79,6 +84,9 @@ async fn write<IO: AsyncRead + AsyncWrite + Unpin>(
     while let Some(message) = waiting.recv().await {
         io.send(message).await?;
     }
+    // Without a code clients take it for an accident.
+    let farewell = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
+    io.send(Message::Close(Some(farewell))).await?;
     io.close().await
 }
 
@@ -160,6 +168,7 @@ impl Coding {
 pub(crate) struct Outlet {
     channel: u8,
     coding: Coding,
+    closes: bool,
     outbox: mpsc::Sender<Message>,
 }
 
@@ -177,7 +186,7 @@ impl Outlet {
     }
 
     pub(crate) async fn finish(&self) -> Result<(), Gone> {
-        if !self.coding.closes {
+        if !self.closes {
             return Ok(());
         }
         let message = Message::binary(Bytes::copy_from_slice(&[CLOSE, self.channel]));

@@ -6,7 +6,9 @@ use tokio::io::{
     AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream, ReadHalf, WriteHalf,
 };
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
 use super::{GOODBYE_WITHIN, Role, begin};
 
@@ -56,5 +58,8 @@ async fn carry_out<IO: AsyncRead + AsyncWrite + Unpin>(
     while let Ok(count @ 1..) = from.read(&mut piece).await {
         to.send(Message::binary(piece[..count].to_vec())).await?;
     }
+    // Without a code clients take it for an accident.
+    let farewell = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
+    to.send(Message::Close(Some(farewell))).await?;
     to.close().await
 }

@@ -8,8 +8,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use coracle_cri::v1::{ContainerEventType, ContainerState};
+use coracle_cri::v1::{ContainerEventResponse, ContainerEventType, ContainerState};
 use coracle_cri::{Error, Events, Runtime};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use tokio::io::unix::AsyncFd;
@@ -26,12 +27,16 @@ pub(super) enum News {
     Ended,
 }
 
+/// How often a runtime is asked that tells of nothing, as old ones do not.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+
 pub(super) struct Follow {
     watch: AsyncFd<OwnedFd>,
     name: OsString,
     container: String,
     runtime: Arc<dyn Runtime>,
-    events: Events,
+    /// Absent: this runtime tells of nothing.
+    events: Option<Events>,
     /// Whether the state of the container must be asked for: what happened meanwhile nobody has told.
     must_ask: bool,
 }
@@ -43,7 +48,7 @@ impl Follow {
         let name = log.file_name().unwrap_or_default().to_owned();
         let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
         inotify::add_watch(&watch, folder, WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO)?;
-        let events = runtime.container_events().await.map_err(io::Error::other)?;
+        let events = listen(&*runtime).await?;
         let watch = super::sys::watch(watch)?;
         Ok(Follow { watch, name, container: container.to_owned(), runtime, events, must_ask: true })
     }
@@ -64,7 +69,7 @@ impl Follow {
                         None => continue,
                     }
                 }
-                event = self.events.next() => match event {
+                event = next(&mut self.events) => match event {
                     Some(Ok(event)) if event.container_id != self.container => {}
                     Some(Ok(event)) => match event.container_event_type() {
                         ContainerEventType::ContainerStoppedEvent
@@ -73,7 +78,7 @@ impl Follow {
                     },
                     // Events were lost, or the runtime was away: ask, and listen anew.
                     Some(Err(_)) | None => {
-                        self.events = self.runtime.container_events().await.map_err(io::Error::other)?;
+                        self.events = listen(&*self.runtime).await?;
                         if !self.runs().await? {
                             return Ok(News::Ended);
                         }
@@ -114,6 +119,25 @@ impl Follow {
             } else if is_ours {
                 news = Some(News::Replaced);
             }
+        }
+    }
+}
+
+async fn listen(runtime: &dyn Runtime) -> io::Result<Option<Events>> {
+    match runtime.container_events().await {
+        Ok(events) => Ok(Some(events)),
+        Err(Error::Unimplemented(_)) => Ok(None),
+        Err(error) => Err(io::Error::other(error)),
+    }
+}
+
+/// What the runtime tells next; `None`: it has nothing more to tell, or it is time to ask.
+async fn next(events: &mut Option<Events>) -> Option<coracle_cri::Result<ContainerEventResponse>> {
+    match events {
+        Some(events) => events.next().await,
+        None => {
+            tokio::time::sleep(ASK_EVERY).await;
+            None
         }
     }
 }
