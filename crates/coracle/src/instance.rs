@@ -44,6 +44,11 @@ impl Instance {
         format!("{}-pods", self.name())
     }
 
+    /// The packet filter tables of Services.
+    pub(crate) fn service_table(&self) -> String {
+        format!("{}-services", self.name())
+    }
+
     /// What a reboot empties.
     pub(crate) fn run_dir(&self) -> PathBuf {
         Path::new("/run/coracle").join(&self.id)

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use clap::Args;
 use coracle_cri::Runtime as _;
 use coracle_cri::v1::PodSandboxFilter;
+use coracle_proxy::NodeNetwork;
 use coracle_runtime::Runtime;
 use coracle_runtime::images::{ImageError, ImageStore};
 use coracle_runtime::rootfs::OverlayRootFs;
@@ -58,6 +59,10 @@ pub(crate) enum TeardownError {
     Pod { pod: String, error: coracle_cri::Error },
     #[error("the network of pods cannot be removed")]
     Network(#[from] coracle_podnet::Error),
+    #[error("the rules of Services cannot be removed")]
+    Services(#[from] coracle_proxy::nft::FilterError),
+    #[error("what pods were let through by cannot be removed")]
+    Forwarding(#[from] coracle_proxy::NodeNetworkError),
     #[error("{}: cannot be removed: {error}", path.display())]
     Remove { path: PathBuf, error: io::Error },
 }
@@ -116,6 +121,11 @@ async fn end_pods(instance: &Instance) -> Result<usize, TeardownError> {
 async fn remove(instance: &Instance) -> Result<(), TeardownError> {
     end_pods(instance).await?;
     node::network(instance, Vec::new(), Vec::new()).await?.tear_down().await?;
+    // Without a node there are none, and perhaps no `nft` either.
+    if instance.runtime().root.exists() {
+        coracle_proxy::clean(&instance.service_table())?;
+        NodeNetwork { instance: instance.name(), pod_ranges: Vec::new() }.withdraw()?;
+    }
     node::remove_mounts_and_groups(instance);
     for path in [instance.run_dir(), instance.data_dir.clone()] {
         match fs::remove_dir_all(&path) {
