@@ -47,7 +47,9 @@ fn time(text: &str) -> Option<Timestamp> {
 fn created(object: &Value) -> Option<Entry> {
     let meta = object.meta();
     let writers = object.at(&["metadata", "managedFields"]).and_then(Value::as_array).unwrap_or_default();
-    let first = writers.iter().min_by_key(|writer| time(text(writer, &["time"])));
+    // Whoever wrote its status has not made it.
+    let whole = writers.iter().filter(|writer| text(writer, &["subresource"]).is_empty());
+    let first = whole.min_by_key(|writer| time(text(writer, &["time"])));
     let who = first.map(|writer| text(writer, &["manager"])).unwrap_or_default().to_string();
     let owner = meta.owner_references().find(|owner| owner.controller);
     let what = match owner {

@@ -11,6 +11,7 @@ mod controllers;
 mod dns;
 mod fixtures;
 mod keeping;
+mod life;
 mod openapi;
 mod scheduler;
 mod server;
