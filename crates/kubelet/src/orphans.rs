@@ -29,7 +29,7 @@ pub(crate) async fn groups(shared: &Shared) -> Vec<String> {
 }
 
 /// Takes away what belongs to no pod of `known`.
-pub(crate) async fn clean_up(shared: &Arc<Shared>, known: &BTreeSet<Text>, groups: Vec<String>) {
+pub(crate) async fn clean_up(shared: &Arc<Shared>, known: &BTreeSet<Text>, groups: &[String]) {
     if let Err(error) = end_pods(shared, known).await {
         tracing::warn!(%error, "pods that nobody knows are not ended");
     }

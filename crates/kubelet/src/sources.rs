@@ -162,7 +162,7 @@ impl Sources {
         let groups = orphans::groups(&self.shared).await;
         let known = self.shared.roster.list().iter().map(|entry| Text::new(entry.pod.uid())).collect();
         let shared = self.shared.clone();
-        self.tasks.spawn(async move { orphans::clean_up(&shared, &known, groups).await });
+        self.tasks.spawn(async move { orphans::clean_up(&shared, &known, &groups).await });
     }
 }
 

@@ -114,7 +114,7 @@ fn a_pod_that_runs_once_succeeds() {
         let pod = world.until("p", "done", |status| status.phase.as_deref() == Some("Succeeded")).await;
         let status = pod.status.unwrap();
         assert!(!is_ready(&status));
-        assert_eq!(status.init_container_statuses.unwrap()[0].ready, true);
+        assert!(status.init_container_statuses.unwrap()[0].ready);
         world.delete("p", None).await;
         world.gone("p").await;
         eventually("nothing of it runs", async || {

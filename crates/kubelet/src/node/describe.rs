@@ -111,12 +111,12 @@ fn allocatable(look: &Look<'_>) -> BTreeMap<String, Text> {
     let mut all = amounts(look, memory, disk - disk / 100 * EVICTION_DISK_PERCENT);
     // The rest of a share is told in bytes.
     let bytes = disk - disk / 100 * EVICTION_DISK_PERCENT;
-    all.insert("ephemeral-storage".to_owned(), text(Quantity::new(bytes, Format::DecimalSi)));
+    all.insert("ephemeral-storage".to_owned(), text(&Quantity::new(bytes, Format::DecimalSi)));
     all
 }
 
 fn amounts(look: &Look<'_>, memory: i64, disk: i64) -> BTreeMap<String, Text> {
-    let whole = |count: i64| text(Quantity::new(count, Format::DecimalSi));
+    let whole = |count: i64| text(&Quantity::new(count, Format::DecimalSi));
     let kibi = |bytes: i64| Text(format!("{}Ki", bytes / 1024));
     let count = |count: usize| whole(i64::try_from(count).unwrap_or(i64::MAX));
     let mut all = BTreeMap::from([
@@ -127,12 +127,12 @@ fn amounts(look: &Look<'_>, memory: i64, disk: i64) -> BTreeMap<String, Text> {
     ]);
     for (size, bytes) in &look.machine.huge_pages {
         let name = format!("hugepages-{}", Quantity::new(*size, Format::BinarySi));
-        all.insert(name, text(Quantity::new(*bytes, Format::BinarySi)));
+        all.insert(name, text(&Quantity::new(*bytes, Format::BinarySi)));
     }
     all
 }
 
-fn text(quantity: Quantity) -> Text {
+fn text(quantity: &Quantity) -> Text {
     Text(quantity.to_string())
 }
 

@@ -145,7 +145,7 @@ fn of_seen(
 
 /// A container that the runtime does not know: not made yet, or forgotten.
 fn of_nothing(facts: &Facts<'_>, spec: &Container, before: Option<&ContainerStatus>) -> ContainerStatus {
-    let has_init = !facts.pod.pod_spec().init_containers.iter().flatten().next().is_none();
+    let has_init = facts.pod.pod_spec().init_containers.iter().flatten().next().is_some();
     let reason = if has_init { "PodInitializing" } else { "ContainerCreating" };
     let mut status = ContainerStatus {
         name: spec.name.clone(),

@@ -24,8 +24,8 @@ struct NotStarted {
 }
 
 impl NotStarted {
-    fn because(reason: &'static str, message: impl ToString) -> NotStarted {
-        NotStarted { waiting: Waiting { reason, message: message.to_string() }, due: None }
+    fn because(reason: &'static str, message: impl Into<String>) -> NotStarted {
+        NotStarted { waiting: Waiting { reason, message: message.into() }, due: None }
     }
 }
 
@@ -142,7 +142,7 @@ impl Worker {
         self.shared.host.events.warning(&about, "FailedPostStartHook", "PostStartHook failed");
         let grace = Grace::of(pod, container, None);
         self.stop(pod, kind, container, id, "FailedPostStartHook", grace, &home.addresses, None).await.ok();
-        Err(NotStarted::because("PostStartHookError", error))
+        Err(NotStarted::because("PostStartHookError", error.to_string()))
     }
 
     /// One that has just ended and does so again and again waits.
