@@ -118,6 +118,20 @@ impl Certificates {
         self.signed("scheduler", &params, authority)
     }
 
+    /// What the node of this machine shows those who ask it. It is made anew at every start: addresses change.
+    pub(crate) fn kubelet(
+        &self,
+        authority: &Pair,
+        node: &str,
+        addresses: &[IpAddr],
+    ) -> Result<Pair, CertificateError> {
+        let mut params = named(&format!("system:node:{node}"), Some("system:nodes"));
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.subject_alt_names = vec![SanType::DnsName(node.try_into()?)];
+        params.subject_alt_names.extend(addresses.iter().map(|address| SanType::IpAddress(*address)));
+        self.signed("kubelet", &params, authority)
+    }
+
     fn signed(
         &self,
         name: &str,

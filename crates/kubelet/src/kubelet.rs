@@ -175,7 +175,7 @@ impl Kubelet {
         let workers = Workers::new(shared.clone(), self.tasks.clone());
         let (first, second) = (host.clone(), workers.clone());
         self.tasks.spawn(async move { pleg::run(&first, &second).await });
-        self.tasks.spawn(node.run());
+        self.tasks.spawn(node.run(object.clone()));
         let mirrors =
             Mirrors::new(&host.client, &host.node_name, self.pods.clone(), object.clone(), &self.tasks);
         let sources = Sources {

@@ -1,7 +1,9 @@
 //! `coracle server`: a cluster in one process: its API server, on the embedded store or an etcd, its controllers and
 //! scheduler, and the node on which its pods run.
 
+mod dns;
 mod file;
+mod flags;
 mod kubeconfig;
 pub(crate) mod node;
 mod place;
@@ -17,20 +19,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, Command, ValueEnum};
+use clap::{Args, Command};
 use coracle_apiserver::access::{Mode, ServiceAccountConfig, TokenConfig};
 use coracle_apiserver::admission::Wishes;
 use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::connect::KubeletConfig;
-use coracle_apiserver::storage::Media;
 use coracle_apiserver::{Config, Doors, InProcess, RunError, serve};
 use coracle_client::{Journal, Tasks};
 use coracle_controllers::manager::UnknownController;
-use coracle_controllers::{Manager, Selected, nodelifecycle};
+use coracle_controllers::{Manager, Selected, nodeipam, nodelifecycle};
 use coracle_store::face::{Face, FaceConfig, FaceError, FaceTls, Listen};
 use ipnet::IpNet;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tracing::info;
 
 use crate::certificates::{CertificateError, Certificates, Pair};
 use crate::controllers;
@@ -38,22 +40,25 @@ use crate::host;
 use crate::instance::{DEFAULT_DATA_DIR, Instance};
 use crate::process::{self, ProcessError};
 use crate::running;
-use crate::storage::{EmbeddedSettings, EtcdSettings, Storage, StorageError};
+use crate::storage::{Storage, StorageError};
 use crate::world::WORLD;
 pub(crate) use file::FileError;
+use flags::{Component, EtcdFlags, NetworkFlags, NodeFlags, etcd_address};
+use node::{Node, NodeError};
 use place::{Place, PlaceError, Wanted, nth_address};
 
-/// Runs a cluster: today its API server, which keeps objects and tells of their changes, its controllers and scheduler.
+/// Runs a cluster on this machine: API server, controllers, scheduler, and a node that runs pods, with their network,
+/// Services and names.
 ///
 /// Certificates are made on the first start. DIR/admin.kubeconfig lets kubectl in, DIR/scheduler.kubeconfig a scheduler
-/// that runs apart.
+/// that runs apart. Pods go on running when the server ends: `coracle stop` ends them, `coracle reset` removes everything.
 #[derive(Args)]
 pub(crate) struct Server {
     /// File that says any of this: its keys are these flags without the dashes
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Without a node: no pods run here
-    #[arg(long, required = true)]
+    #[arg(long)]
     no_node: bool,
     /// Where everything is kept
     #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
@@ -70,7 +75,7 @@ pub(crate) struct Server {
     /// (DIR/pki: ca.crt, and admin.crt with admin.key for the client)
     #[arg(long, value_name = "ADDRESS", value_parser = etcd_address)]
     etcd_listen: Option<Listen>,
-    /// Leave these out: scheduler
+    /// Leave these out: dns, proxy, scheduler
     #[arg(long, value_name = "COMPONENTS", value_delimiter = ',')]
     disable: Vec<Component>,
     /// Controllers that run: '*' is all that run by default, 'name' adds one, '-name' takes one away
@@ -80,116 +85,6 @@ pub(crate) struct Server {
     nodes: NodeFlags,
     #[command(flatten)]
     etcd: EtcdFlags,
-}
-
-/// How nodes are watched over, and nodes that are not there.
-#[derive(Args)]
-struct NodeFlags {
-    /// Have so many nodes that exist in the API alone: pods that are scheduled on them seem to run. What becomes of a pod
-    /// says its annotation coracle.local/simulate, or that label of its node: run, succeed, fail or hang
-    /// (docs/simulated-nodes.md)
-    #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=10_000))]
-    simulated_nodes: u16,
-    /// How long a node may be silent before it counts as dead
-    #[arg(long, value_name = "DURATION", default_value = "50s", value_parser = duration)]
-    node_monitor_grace_period: Duration,
-    /// How many dead nodes of a zone lose their pods in a second
-    #[arg(long, value_name = "NUMBER", default_value_t = 0.1)]
-    node_eviction_rate: f64,
-}
-
-/// The addresses of a cluster, and its node.
-#[derive(Args)]
-struct NetworkFlags {
-    /// Addresses of pods [default: 10.244.0.0/16, or the next that is free here]
-    #[arg(long, value_name = "RANGE")]
-    cluster_cidr: Option<IpNet>,
-    /// Addresses of Services [default: 10.96.0.0/12, or the next that is free here]
-    #[arg(long, value_name = "RANGE")]
-    service_cidr: Option<IpNet>,
-    /// What names of the cluster end with
-    #[arg(long, value_name = "DOMAIN", default_value = "cluster.local")]
-    cluster_domain: String,
-    /// What the node is called [default: the host's name]
-    #[arg(long, value_name = "NAME", conflicts_with = "no_node")]
-    node_name: Option<String>,
-    /// Port of the kubelet; 0: a free one [default: what it had before, 10250, or a free one]
-    #[arg(long, value_name = "PORT", conflicts_with = "no_node")]
-    kubelet_port: Option<u16>,
-}
-
-/// What a cluster has beside its API server.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Component {
-    Scheduler,
-}
-
-/// Where objects are kept, unless in the folder.
-#[derive(Args)]
-struct EtcdFlags {
-    /// Keep objects in this etcd instead of the folder: the client URLs of its members, separated by commas
-    #[arg(long, value_name = "URLS", value_delimiter = ',', conflicts_with = "etcd_listen")]
-    etcd_servers: Vec<String>,
-    /// Who signed the certificates of the etcd
-    #[arg(long, value_name = "FILE", requires = "etcd_servers")]
-    etcd_cafile: Option<PathBuf>,
-    /// The certificate that the etcd knows this server by
-    #[arg(long, value_name = "FILE", requires = "etcd_keyfile")]
-    etcd_certfile: Option<PathBuf>,
-    /// The key of --etcd-certfile
-    #[arg(long, value_name = "FILE", requires = "etcd_certfile")]
-    etcd_keyfile: Option<PathBuf>,
-    /// What keys in the etcd begin with
-    #[arg(long, value_name = "PREFIX", default_value = "/registry")]
-    etcd_prefix: String,
-    /// How often the past of the etcd is forgotten; 0: never by this server
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
-    etcd_compaction_interval: u64,
-    /// Let renewals of node leases wait up to so many milliseconds, so that many of them share one flush of the disk,
-    /// which spares flash. They are answered once they are durable, only later: a power cut loses no write that was
-    /// acknowledged. At most 5000; 0: off. Embedded store only
-    #[arg(long, value_name = "MILLISECONDS", default_value = "0", value_parser = milliseconds, conflicts_with = "etcd_servers")]
-    node_lease_write_delay: Duration,
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let parsed = coracle_api::time::parse_duration(text).map_err(|error| error.to_string())?;
-    parsed.to_std().ok_or_else(|| "must not be negative".to_string())
-}
-
-fn milliseconds(text: &str) -> Result<Duration, std::num::ParseIntError> {
-    text.parse().map(Duration::from_millis)
-}
-
-impl EtcdFlags {
-    fn storage(&self, data_dir: &Path) -> Storage {
-        if self.etcd_servers.is_empty() {
-            let node_lease_delay = Some(self.node_lease_write_delay).filter(|delay| !delay.is_zero());
-            return Storage::Embedded(EmbeddedSettings {
-                data_dir: data_dir.to_path_buf(),
-                node_lease_delay,
-            });
-        }
-        Storage::Etcd(EtcdSettings {
-            servers: self.etcd_servers.clone(),
-            authority: self.etcd_cafile.clone(),
-            identity: self.etcd_certfile.clone().zip(self.etcd_keyfile.clone()),
-            prefix: self.etcd_prefix.clone(),
-            media: Media::Protobuf,
-            compaction: Some(Duration::from_secs(self.etcd_compaction_interval))
-                .filter(|every| !every.is_zero()),
-        })
-    }
-}
-
-fn etcd_address(text: &str) -> Result<Listen, String> {
-    match text.strip_prefix("unix://") {
-        Some(path) if path.starts_with('/') => Ok(Listen::Unix(PathBuf::from(path))),
-        Some(path) => Err(format!("{path:?} is not an absolute path")),
-        None => {
-            text.parse().map(Listen::Tcp).map_err(|_| "expected unix:///PATH or ADDRESS:PORT".to_string())
-        }
-    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -208,6 +103,8 @@ pub(crate) enum ServerError {
     RunsAlready(PathBuf),
     #[error(transparent)]
     Place(#[from] PlaceError),
+    #[error(transparent)]
+    Node(#[from] NodeError),
     #[error("--controllers: {0}")]
     Controllers(#[from] UnknownController),
     #[error(transparent)]
@@ -256,18 +153,29 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     let face = shown.map(show).transpose()?;
     let journal = Journal::new();
     let config = command.config(&pki, &storage, advertised, place.service_cidr, journal.clone())?;
-    let ready = || process::announce(&readiness(local_address(address), &kubeconfig, face.as_ref()));
-    let (door, tasks) = begin_controllers(command.manager(&authority)?, storage.is_shared(), &journal);
+    let lines = readiness(local_address(address), &kubeconfig, face.as_ref());
+    let ready = || {
+        if command.no_node {
+            process::announce(&lines);
+        } else {
+            info!(%address, "the API server is ready; the node follows");
+        }
+    };
+    let manager = command.manager(&authority, &place)?;
+    let (door, tasks) = begin_controllers(manager, storage.is_shared(), &journal);
     let schedules = !command.disable.contains(&Component::Scheduler);
     let scheduler = schedules.then(|| scheduler::begin(&door, journal.clone()));
     let renew_every = simulated::renew_every(command.nodes.node_monitor_grace_period);
-    simulated::begin(&door, command.nodes.simulated_nodes.into(), renew_every, journal, &tasks);
+    simulated::begin(&door, command.nodes.simulated_nodes.into(), renew_every, journal.clone(), &tasks);
+    let node = command.node(&instance, &place, advertised.ip(), journal, &pki, &authority)?;
     let result = process::until_signalled(async |stop| {
-        let doors = Doors { listener: Some(listener), in_process: door };
+        let doors = Doors { listener: Some(listener), in_process: door.clone() };
         let served = coracle_apiserver::run(&config, doors, opened.store.clone(), WORLD, stop.clone(), ready);
         tokio::select! {
             biased;
-            result = served => result,
+            result = served => result.map_err(ServerError::from),
+            // Without its node a cluster that is to have one does not start.
+            error = run_node(node, &door, &lines, stop.clone()) => Err(error.into()),
             // What began last ends first: nobody asks a server that is about to end.
             never = end(stop, &tasks) => match never {},
         }
@@ -280,20 +188,80 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
         face.stop().await;
     }
     opened.close().await;
-    Ok(result??)
+    result?
+}
+
+/// Runs the node, if there is one, and says when it is ready. Returns only when it cannot be had.
+async fn run_node(
+    settings: Option<node::Settings>,
+    door: &InProcess,
+    lines: &str,
+    mut stop: watch::Receiver<bool>,
+) -> NodeError {
+    let Some(settings) = settings else { return std::future::pending().await };
+    let name = settings.name.clone();
+    let node = match Node::begin(settings, door).await {
+        Ok(node) => node,
+        Err(error) => return error,
+    };
+    tokio::select! {
+        () = node::until_ready(door, &name) => process::announce(lines),
+        _ = stop.wait_for(|stop| *stop) => {}
+    }
+    drop(stop.wait_for(|stop| *stop).await);
+    node.stop().await;
+    process::announce("pods go on running; `coracle stop` ends them\n");
+    std::future::pending().await
 }
 
 impl Server {
-    /// The controllers of this cluster, which makes its own certificates.
-    fn manager(&self, authority: &Pair) -> Result<Manager, UnknownController> {
-        let selected = Selected::parse(&self.controllers)?;
+    /// What the node of this machine is told, if there is to be one.
+    fn node(
+        &self,
+        instance: &Instance,
+        place: &Place,
+        address: IpAddr,
+        journal: Journal,
+        pki: &Certificates,
+        authority: &Pair,
+    ) -> Result<Option<node::Settings>, ServerError> {
+        if self.no_node {
+            return Ok(None);
+        }
+        place::show(instance, place)?;
+        let name = self.network.node_name.clone().unwrap_or_else(|| host::name().to_lowercase());
+        let addresses = [address, IpAddr::V4(Ipv4Addr::LOCALHOST)];
+        Ok(Some(node::Settings {
+            certificate: pki.kubelet(authority, &name, &addresses)?,
+            authority: authority.certificate.clone(),
+            instance: instance.clone(),
+            name,
+            address,
+            place: place.clone(),
+            domain: self.network.cluster_domain.clone(),
+            journal,
+            kubelet_port: self.network.kubelet_port,
+            has_proxy: !self.disable.contains(&Component::Proxy),
+            has_dns: !self.disable.contains(&Component::Dns),
+        }))
+    }
+
+    /// The controllers of a cluster that makes its own certificates.
+    fn manager(&self, authority: &Pair, place: &Place) -> Result<Manager, UnknownController> {
         let node_lifecycle = nodelifecycle::Config {
             monitor_grace: self.nodes.node_monitor_grace_period,
             eviction_rate: self.nodes.node_eviction_rate,
             ..nodelifecycle::Config::default()
         };
+        let node_ipam = nodeipam::Config {
+            allocate: true,
+            cluster_cidrs: vec![place.cluster_cidr],
+            service_cidrs: vec![place.service_cidr],
+            ..nodeipam::Config::default()
+        };
         let root_ca = Some(authority.certificate.as_str().into());
-        Ok(Manager { selected, node_lifecycle, root_ca, ..Manager::default() })
+        let selected = Selected::parse(&self.controllers)?;
+        Ok(Manager { selected, root_ca, node_ipam, node_lifecycle, ..Manager::default() })
     }
 
     /// The ranges and ports of this cluster. Without a node they are in nobody's way.

@@ -1,18 +1,299 @@
 //! The node of a cluster in one process: runtime, network of pods, kubelet and service proxy, on threads of their own, so
 //! that neither the control plane nor the node waits for the other.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
+use coracle_apiserver::InProcess;
+use coracle_apiserver::authn::User;
 use coracle_cgroup::Hierarchies;
+use coracle_client::{Client, Informer, Informers, Journal, Resource, Selection, Tasks, Typed};
+use coracle_cri::Runtime as _;
+use coracle_cri::v1::PodSandboxFilter;
+use coracle_kubelet::server::access::{Access, Authorities, BadAuthority};
+use coracle_kubelet::server::{Server, TlsError, certificate};
+use coracle_kubelet::{Config, Kubelet};
 use coracle_podnet::{Bridge, BridgeConfig};
-use coracle_runtime::images::ImagesConfig;
+use coracle_proxy::{DetectLocal, NodeNetwork, NodeNetworkError};
+use coracle_runtime::Runtime;
+use coracle_runtime::images::{ImageError, ImageStore, ImagesConfig};
+use coracle_runtime::rootfs::OverlayRootFs;
 use ipnet::IpNet;
+use k8s_openapi::api::core::v1::Node as NodeObject;
 use rustix::mount::{UnmountFlags, unmount};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
 
+use super::dns;
+use super::place::{Place, nth_address};
+use crate::certificates::Pair;
 use crate::instance::Instance;
+use crate::world::WORLD;
+
+/// What the node of a cluster has to be told.
+pub(super) struct Settings {
+    pub(super) instance: Instance,
+    pub(super) name: String,
+    /// Where others reach this machine.
+    pub(super) address: IpAddr,
+    pub(super) place: Place,
+    pub(super) domain: String,
+    pub(super) journal: Journal,
+    /// Who signed the certificates of those who ask the node.
+    pub(super) authority: String,
+    /// What the node shows them.
+    pub(super) certificate: Pair,
+    /// The port that was asked for.
+    pub(super) kubelet_port: Option<u16>,
+    pub(super) has_proxy: bool,
+    pub(super) has_dns: bool,
+}
+
+/// Why there is no node.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NodeError {
+    #[error("a node needs root; `coracle server --no-node` does not")]
+    NotRoot,
+    #[error("the threads of the node cannot be started")]
+    Threads(#[source] io::Error),
+    #[error("the network of pods cannot be made")]
+    Network(#[from] coracle_podnet::Error),
+    #[error("this machine does not forward the packets of pods")]
+    Forwarding(#[from] NodeNetworkError),
+    #[error("the images cannot be opened")]
+    Images(#[from] ImageError),
+    #[error("the container runtime cannot be opened")]
+    Runtime(#[from] coracle_runtime::Error),
+    #[error("the pods of this machine cannot be listed")]
+    Pods(#[from] coracle_cri::Error),
+    #[error("port {port} of the kubelet cannot be listened on")]
+    Listen { port: u16, source: io::Error },
+    #[error(transparent)]
+    Certificate(#[from] TlsError),
+    #[error(transparent)]
+    Authority(#[from] BadAuthority),
+    #[error("the node's threads have ended")]
+    Ended,
+}
+
+/// A node that runs, until this is dropped. Its pods go on then.
+pub(super) struct Node {
+    threads: Option<tokio::runtime::Runtime>,
+    tasks: Tasks,
+}
+
+/// How many threads do the node's work.
+const THREADS: usize = 2;
+
+impl Node {
+    /// Opens everything that a node has and begins; what it asks of the API waits until the server behind the door is
+    /// there.
+    pub(super) async fn begin(settings: Settings, door: &InProcess) -> Result<Node, NodeError> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(NodeError::NotRoot);
+        }
+        let threads = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .thread_name("node")
+            .enable_all()
+            .build()
+            .map_err(NodeError::Threads)?;
+        let tasks = Tasks::new();
+        let (door, within) = (door.clone(), tasks.clone());
+        let opened = threads.spawn(async move { open(settings, &door, &within).await }).await;
+        let node = Node { threads: Some(threads), tasks };
+        opened.map_err(|_| NodeError::Ended)??;
+        Ok(node)
+    }
+
+    /// Ends what the node does; its pods go on.
+    pub(super) async fn stop(self) {
+        self.tasks.stop().await;
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if let Some(threads) = self.threads.take() {
+            threads.shutdown_background();
+        }
+    }
+}
+
+async fn open(settings: Settings, door: &InProcess, tasks: &Tasks) -> Result<(), NodeError> {
+    let Settings { instance, place, .. } = &settings;
+    let forwarding = NodeNetwork { instance: instance.name(), pod_ranges: vec![place.cluster_cidr] };
+    on_disk(move || forwarding.prepare()).await?;
+    let network = Arc::new(network(instance, Vec::new(), vec![place.cluster_cidr]).await?);
+    let config = images(instance);
+    let images = on_disk(move || ImageStore::open(config)).await?;
+    images.add_built_in().await?;
+    let rootfs = OverlayRootFs::new(images.clone(), mounts(instance));
+    let runtime = Runtime::open(instance.runtime(), Arc::new(rootfs), Some(network.clone())).await?;
+    let pods = runtime.list_pod_sandbox(PodSandboxFilter::default()).await?;
+    network.reclaim(pods.into_iter().map(|pod| pod.id).collect()).await?;
+    let listener = listen(&settings).await?;
+    begin_kubelet(&settings, door, runtime, images.clone(), listener, tasks)?;
+    if settings.has_proxy {
+        begin_proxy(&settings, door, tasks);
+    }
+    if settings.has_dns {
+        begin_dns(&settings, door, images, tasks);
+    }
+    Ok(())
+}
+
+async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.expect("it does not panic, and nobody cancels it")
+}
+/// Listens on the kubelet's port, or on a free one where nobody has asked for that port.
+async fn listen(settings: &Settings) -> Result<TcpListener, NodeError> {
+    let port = settings.kubelet_port.unwrap_or(settings.place.kubelet_port);
+    let at = |port| SocketAddr::from(([0, 0, 0, 0], port));
+    match TcpListener::bind(at(port)).await {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && settings.kubelet_port.is_none() => {
+            tracing::info!(port, "somebody else has the kubelet's port: another one is taken");
+            TcpListener::bind(at(0)).await.map_err(|source| NodeError::Listen { port: 0, source })
+        }
+        listener => listener.map_err(|source| NodeError::Listen { port, source }),
+    }
+}
+
+/// The kubelet, with its API on its port.
+fn begin_kubelet(
+    settings: &Settings,
+    door: &InProcess,
+    runtime: Runtime,
+    images: Arc<ImageStore>,
+    listener: TcpListener,
+    tasks: &Tasks,
+) -> Result<(), NodeError> {
+    let client = client(door, &format!("system:node:{}", settings.name), &["system:nodes"], "kubelet");
+    let config = Config {
+        node_name: settings.name.clone(),
+        addresses: vec![settings.address],
+        data_dir: settings.instance.data_dir.join("kubelet"),
+        cgroup_root: settings.instance.name(),
+        labels: BTreeMap::new(),
+        taints: Vec::new(),
+        cluster_dns: nth_address(&settings.place.service_cidr, 10)
+            .into_iter()
+            .filter(|_| settings.has_dns)
+            .collect(),
+        cluster_domain: settings.domain.clone(),
+        resolv_conf: PathBuf::from("/etc/resolv.conf"),
+        max_pods: 110,
+        port: listener.local_addr().map_or(settings.place.kubelet_port, |address| address.port()),
+        version: coracle_apiserver::VERSION.to_owned(),
+        journal: settings.journal.clone(),
+        manifests: Some(settings.instance.data_dir.join("manifests")),
+    };
+    let kubelet = Kubelet::new(config, client.clone(), Arc::new(runtime), images);
+    let host = kubelet.host();
+    let authorities = Authorities::new(settings.authority.as_bytes())?;
+    let access = Access::new(&settings.name, client.clone(), Some(authorities), false);
+    let server = Arc::new(Server::new(&host, kubelet.roster(), access));
+    let certificate =
+        certificate(settings.certificate.certificate.as_bytes(), settings.certificate.key.as_bytes())?;
+    let (stop, stopped) = watch::channel(false);
+    tasks.spawn(async move {
+        // Held as long as the task: the API of the node ends with it.
+        let _stop = stop;
+        if let Err(error) = server.serve(listener, certificate, stopped).await {
+            tracing::error!(error = %text(&error), "the kubelet's API has ended");
+        }
+    });
+    tasks.spawn(async move {
+        if let Err(error) = kubelet.run().await {
+            tracing::error!(error = %text(&error), "the kubelet has ended");
+        }
+    });
+    Ok(())
+}
+
+/// The rules of Services.
+fn begin_proxy(settings: &Settings, door: &InProcess, tasks: &Tasks) {
+    let client = client(door, "system:kube-proxy", &[], "kube-proxy");
+    let config = coracle_proxy::Config {
+        node: settings.name.clone(),
+        table: settings.instance.service_table(),
+        detect_local: DetectLocal::ClusterRanges(vec![settings.place.cluster_cidr]),
+        service_ranges: vec![settings.place.service_cidr],
+        min_sync_period: Duration::ZERO,
+        healthz: None,
+        ..coracle_proxy::Config::default()
+    };
+    tasks.spawn(async move {
+        if let Err(error) =
+            coracle_proxy::run(config, client, || tracing::info!("Services are led to pods")).await
+        {
+            tracing::error!(%error, "the proxy of Services has ended");
+        }
+    });
+}
+
+/// The names of the cluster: the image that its pod runs, and the objects that make the pod.
+fn begin_dns(settings: &Settings, door: &InProcess, images: Arc<ImageStore>, tasks: &Tasks) {
+    let client = client(door, "system:coracle", &["system:masters"], "coracle");
+    let domain = settings.domain.clone();
+    let Some(address) = nth_address(&settings.place.service_cidr, 10) else { return };
+    tasks.spawn(async move {
+        let made = match dns::program() {
+            Ok((program, libraries)) => images.add_program(dns::IMAGE, &program, &libraries).await,
+            Err(error) => return tracing::error!(%error, "this program cannot be found again: no DNS"),
+        };
+        if let Err(error) = made {
+            return tracing::error!(error = %text(&error), "the image of the cluster's DNS cannot be made");
+        }
+        if let Err(error) = dns::ensure(&client, address, &domain).await {
+            tracing::error!(error = %text(&error), "the cluster's DNS cannot be set up");
+        }
+    });
+}
+
+/// Waits until the node is ready for pods.
+pub(super) async fn until_ready(door: &InProcess, name: &str) {
+    let client = client(door, "system:coracle", &["system:masters"], "coracle");
+    let tasks = Tasks::new();
+    let own = Selection::all(&Resource::of::<NodeObject>()).fields(&format!("metadata.name={name}"));
+    let informers = Informers::new(client, tasks.clone());
+    let nodes: Informer<Typed<NodeObject>> = informers.of(own);
+    let mut changes = nodes.subscribe();
+    loop {
+        let change = changes.next().await;
+        if change.object().is_some_and(|node| is_ready(node)) {
+            break;
+        }
+    }
+    drop(tasks);
+}
+
+fn is_ready(node: &NodeObject) -> bool {
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.into_iter().flatten().any(|condition| condition.type_ == "Ready" && condition.status == "True")
+}
+
+/// An error with all that led to it.
+fn text(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+fn client(door: &InProcess, user: &str, groups: &[&str], agent: &str) -> Client {
+    let groups = groups.iter().map(|group| (*group).to_owned()).collect();
+    let user = User { name: user.to_owned(), groups, ..User::default() }.authenticated();
+    door.client(user, WORLD).named(agent)
+}
 
 /// The network of this cluster's pods. Who speaks to somebody outside of `inside` appears with the node's address.
 pub(crate) async fn network(

@@ -164,6 +164,13 @@ struct Presence {
     place: Place,
 }
 
+/// Shows it to other clusters of this machine.
+pub(crate) fn show(instance: &Instance, place: &Place) -> Result<(), PlaceError> {
+    let presence =
+        Presence { data_dir: instance.data_dir.clone(), network: own_network(), place: place.clone() };
+    write(&instance.run_dir().join(PRESENCE), &presence)
+}
+
 const PRESENCE: &str = "cluster.json";
 
 /// The ranges that other clusters and the interfaces of this machine have.

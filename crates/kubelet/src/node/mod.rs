@@ -6,12 +6,13 @@
 mod describe;
 mod lease;
 pub(crate) mod machine;
+mod ranges;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use coracle_api::{Map, Text, Value, typed};
-use coracle_client::{Access, Error, ObjectReference, Patch, Resource};
+use coracle_client::{Access, Error, Informer, ObjectReference, Patch, Resource};
 use coracle_cri::v1::{Image, ImageFilter, RuntimeHandler, StatusResponse, VersionResponse};
 use k8s_openapi::api::core::v1::{self, NodeStatus};
 use tokio::sync::watch;
@@ -97,12 +98,14 @@ impl Node {
     }
 
     /// Keeps lease and status until it is dropped.
-    pub(crate) async fn run(self) {
+    pub(crate) async fn run(self, object: Informer<Value>) {
         let lease = lease::Lease::new(&self.host);
-        tokio::join!(lease.keep(), self.keep_status());
+        let (told, mut ranges) = watch::channel(());
+        tokio::join!(lease.keep(), self.keep_status(&mut ranges), ranges::follow(&self.host, &object, &told));
     }
 
-    async fn keep_status(&self) {
+    /// Looks at the runtime from time to time, and at once when it has been told the node's `ranges`.
+    async fn keep_status(&self, ranges: &mut watch::Receiver<()>) {
         let mut told: Option<(NodeStatus, Instant)> = None;
         loop {
             let seen = self.look().await;
@@ -115,7 +118,11 @@ impl Node {
                     Err(error) => tracing::info!(%error, "the node's status is not told"),
                 }
             }
-            tokio::time::sleep(LOOK.mul_f64(1.0 + 0.04 * self.host.world.fraction())).await;
+            let pause = LOOK.mul_f64(1.0 + 0.04 * self.host.world.fraction());
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                Ok(()) = ranges.changed() => {}
+            }
         }
     }
 

@@ -1,0 +1,167 @@
+//! The cluster's DNS, as every cluster has it: a Deployment behind the Service `kube-system/kube-dns`. What runs in its
+//! pod is this very program (`coracle dns`), from an image that is made of it. So it is held like any pod: it goes on
+//! answering while the server is away.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use coracle_api::codec::json as text;
+use coracle_client::{Client, Error, Patch, Resource};
+use serde_json::json;
+
+/// The image that runs this program.
+pub(super) const IMAGE: &str = "coracle";
+
+/// This program, and the libraries that it has loaded: what it needs to run elsewhere.
+pub(super) fn program() -> io::Result<(PathBuf, BTreeSet<PathBuf>)> {
+    let program = fs::read_link("/proc/self/exe")?;
+    let maps = fs::read_to_string("/proc/self/maps")?;
+    let libraries = libraries(&maps).filter(|path| *path != program).collect();
+    Ok((program, libraries))
+}
+
+/// The shared libraries among what a process has mapped.
+fn libraries(maps: &str) -> impl Iterator<Item = PathBuf> {
+    let mapped = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
+    mapped.filter(|path| path.starts_with('/') && path.contains(".so")).map(PathBuf::from)
+}
+
+/// Makes the cluster's DNS what it is to be, whatever it was: what others have added to its objects stays.
+pub(super) async fn ensure(client: &Client, address: IpAddr, domain: &str) -> Result<(), Error> {
+    for (group, version, plural, object) in objects(address, domain) {
+        let access = client.resource(&Resource::builtin(group, version, plural));
+        let access = match object["metadata"]["namespace"].as_str() {
+            Some(namespace) => access.namespace(namespace),
+            None => access,
+        };
+        let name = object["metadata"]["name"].as_str().expect("each has a name").to_owned();
+        let object = text::parse(object.to_string().as_bytes()).expect("it is plain data");
+        let manager = "coracle".to_owned();
+        access.patch(&name, &Patch::Apply { object, manager, force: true }).await?;
+    }
+    Ok(())
+}
+
+fn objects(
+    address: IpAddr,
+    domain: &str,
+) -> Vec<(&'static str, &'static str, &'static str, serde_json::Value)> {
+    let labels = json!({"k8s-app": "kube-dns", "kubernetes.io/name": "CoreDNS", "kubernetes.io/cluster-service": "true"});
+    let meta = |name: &str| json!({"name": name, "namespace": "kube-system", "labels": labels});
+    let role = "system:coracle-dns";
+    let rbac = "rbac.authorization.k8s.io";
+    vec![
+        (
+            "",
+            "v1",
+            "serviceaccounts",
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta("coracle-dns")}),
+        ),
+        (
+            rbac,
+            "v1",
+            "clusterroles",
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": role},
+                "rules": [
+                    {"apiGroups": [""], "resources": ["services", "namespaces"], "verbs": ["list", "watch"]},
+                    {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]},
+                ],
+            }),
+        ),
+        (
+            rbac,
+            "v1",
+            "clusterrolebindings",
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": role},
+                "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": role},
+                "subjects": [{"kind": "ServiceAccount", "name": "coracle-dns", "namespace": "kube-system"}],
+            }),
+        ),
+        ("", "v1", "services", service(meta("kube-dns"), address)),
+        ("apps", "v1", "deployments", deployment(meta("coracle-dns"), address, domain)),
+    ]
+}
+
+fn service(metadata: serde_json::Value, address: IpAddr) -> serde_json::Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": metadata,
+        "spec": {
+            "clusterIP": address.to_string(),
+            "selector": {"k8s-app": "kube-dns"},
+            "ports": [
+                {"name": "dns", "port": 53, "protocol": "UDP", "targetPort": 53},
+                {"name": "dns-tcp", "port": 53, "protocol": "TCP", "targetPort": 53},
+            ],
+        },
+    })
+}
+
+fn deployment(metadata: serde_json::Value, address: IpAddr, domain: &str) -> serde_json::Value {
+    let arguments = [
+        "dns".to_owned(),
+        "--listen=0.0.0.0:53".to_owned(),
+        format!("--cluster-domain={domain}"),
+        format!("--cluster-dns={address}"),
+        "--state=/state/names".to_owned(),
+    ];
+    let container = json!({
+        "name": "dns",
+        "image": format!("coracle.local/{IMAGE}"),
+        "imagePullPolicy": "IfNotPresent",
+        "args": arguments,
+        "ports": [
+            {"name": "dns", "containerPort": 53, "protocol": "UDP"},
+            {"name": "dns-tcp", "containerPort": 53, "protocol": "TCP"},
+        ],
+        "readinessProbe": {"tcpSocket": {"port": 53}, "periodSeconds": 5},
+        "resources": {"requests": {"cpu": "10m", "memory": "20Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": false,
+            "readOnlyRootFilesystem": true,
+            "capabilities": {"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]},
+        },
+        "volumeMounts": [{"name": "state", "mountPath": "/state"}],
+    });
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
+        "spec": {
+            "selector": {"matchLabels": {"k8s-app": "kube-dns"}},
+            "strategy": {"rollingUpdate": {"maxUnavailable": 1}},
+            "template": {
+                "metadata": {"labels": {"k8s-app": "kube-dns"}},
+                "spec": {
+                    "serviceAccountName": "coracle-dns",
+                    "priorityClassName": "system-cluster-critical",
+                    "dnsPolicy": "Default",
+                    "tolerations": [
+                        {"key": "CriticalAddonsOnly", "operator": "Exists"},
+                        {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"},
+                    ],
+                    "containers": [container],
+                    "volumes": [{"name": "state", "emptyDir": {}}],
+                },
+            },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_read_from_what_is_mapped() {
+        let maps = "55-56 r-xp 0 08:01 1 /usr/bin/coracle\n\
+                    7f-80 r--p 0 08:01 2 /usr/lib/libc.so.6\n\
+                    7f-80 r-xp 1 08:01 2 /usr/lib/libc.so.6\n\
+                    7f-80 r-xp 1 08:01 3 /usr/lib/ld-linux-x86-64.so.2\n\
+                    7f-80 rw-p 0 00:00 0 [heap]\n";
+        let found: BTreeSet<PathBuf> = libraries(maps).collect();
+        assert_eq!(found, ["/usr/lib/ld-linux-x86-64.so.2", "/usr/lib/libc.so.6"].map(PathBuf::from).into());
+    }
+}

@@ -1,0 +1,42 @@
+//! The ranges of addresses that the cluster has given this node: the runtime is told, whoever makes its network.
+
+use std::time::Duration;
+
+use coracle_api::Value;
+use coracle_client::Informer;
+use coracle_cri::v1::{NetworkConfig, RuntimeConfig};
+use tokio::sync::watch;
+
+use crate::host::Host;
+
+/// Between attempts to tell a runtime that does not answer.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Tells the runtime of the node's ranges, now and when they change; `told` says that it has been.
+pub(super) async fn follow(host: &Host, object: &Informer<Value>, told: &watch::Sender<()>) {
+    let mut changes = object.subscribe();
+    let mut known = String::new();
+    loop {
+        let change = changes.next().await;
+        let ranges = change.object().map(|node| of(&node.object)).unwrap_or_default();
+        if ranges.is_empty() || ranges == known {
+            continue;
+        }
+        let config = RuntimeConfig { network_config: Some(NetworkConfig { pod_cidr: ranges.clone() }) };
+        while let Err(error) = host.runtime.update_runtime_config(config.clone()).await {
+            tracing::warn!(%error, ranges, "the runtime does not take the ranges of this node's pods");
+            tokio::time::sleep(PAUSE).await;
+        }
+        tracing::info!(ranges, "pods get their addresses from here");
+        known = ranges;
+        told.send_replace(());
+    }
+}
+
+/// All ranges, the primary first, with commas between them, as the interface has it.
+fn of(node: &Value) -> String {
+    let spec = node.get("spec");
+    let all = spec.and_then(|spec| spec.get("podCIDRs")).and_then(Value::as_array);
+    let texts: Vec<&str> = all.into_iter().flatten().filter_map(Value::as_str).collect();
+    texts.join(",")
+}
