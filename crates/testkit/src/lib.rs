@@ -1,7 +1,8 @@
 //! For tests and benchmarks: whole clusters in memory, in the process of the test.
 //!
 //! [`Cluster`] is an API server on the embedded store over a simulated disk; components reach it in process, and over
-//! HTTPS where a test asks for that. Nothing here is for production: what fails panics.
+//! HTTPS where a test asks for that. [`simulation`] plays thousands of clusters with everything going wrong that can, as
+//! seeds decide. Nothing here is for production: what fails panics.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod certificates;
@@ -9,6 +10,7 @@ mod cluster;
 mod eventually;
 pub mod objects;
 mod pods;
+pub mod simulation;
 mod world;
 
 pub use cluster::{Cluster, Setup};
