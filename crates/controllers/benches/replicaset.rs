@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use coracle_api::Value;
 use coracle_client::{Client, Resource, Tasks};
+use coracle_controllers::views::ReplicaSet;
 use coracle_controllers::{Context, replicaset};
 use coracle_testkit::objects::replica_set;
 use coracle_testkit::{Cluster, eventually};
@@ -35,7 +36,7 @@ async fn made(way: &str, cluster: &Cluster, client: &Client, pods: usize) {
     let tasks = Tasks::new();
     let own = client.clone();
     let context = Context::new(client, move |_| own.clone(), tasks.clone());
-    tasks.spawn(async move { replicaset::run(&context, 5).await });
+    tasks.spawn(async move { replicaset::run::<ReplicaSet>(&context, 5).await });
     let sets =
         cluster.client().resource(&Resource::builtin("apps", "v1", "replicasets")).namespace("default");
     let begun = Instant::now();

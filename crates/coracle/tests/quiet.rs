@@ -12,7 +12,7 @@ use coracle_client::transport::Body;
 use coracle_client::{
     Client, Election, Journal, ListOptions, Recorder, Resource, Tasks, Transport, TransportError,
 };
-use coracle_controllers::{Context, Manager};
+use coracle_controllers::{Context, Manager, Selected};
 use coracle_store::{KeyRange, Op, Put, RangeRequest, Store, Txn};
 use coracle_testkit::objects::{config_map, object, pod};
 use coracle_testkit::{Cluster, Setup, simulated};
@@ -97,7 +97,9 @@ async fn with_ten_thousand_objects_and_nothing_happening_only_a_lease_is_renewed
     tasks.spawn(async move {
         let election = Election::new("kube-system", "kube-controller-manager", "only");
         let recorder = Recorder::silent(client.world());
-        let manager = Manager::default();
+        // The pods here are on a node that there is not, and nobody keeps it alive: those who mind are left out.
+        let selected = Selected::parse(&["deployment,replicaset,serviceaccount".to_string()]).unwrap();
+        let manager = Manager { selected, ..Manager::default() };
         election.lead(&client, &recorder, || manager.run(&context)).await.unwrap();
     });
 
