@@ -35,7 +35,12 @@ enum State {
 impl InProcess {
     /// A client that is `user` to the server. What it asks before the server has started waits for that.
     pub fn client(&self, user: User, world: World) -> Client {
-        Client::new(Arc::new(Entrance { state: self.state.subscribe(), peer: Peer::known(user) }), world)
+        Client::new(self.transport(user), world)
+    }
+
+    /// The way that requests of `user` take.
+    pub fn transport(&self, user: User) -> Arc<dyn Transport> {
+        Arc::new(Entrance { state: self.state.subscribe(), peer: Peer::known(user) })
     }
 
     pub(crate) fn open(&self, chain: Arc<Chain>) {

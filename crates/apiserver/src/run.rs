@@ -80,6 +80,8 @@ pub struct Config {
     pub kubelets: KubeletConfig,
     /// What components of the same process have noted of objects.
     pub journal: Journal,
+    /// Whether the objects that every cluster has are made and kept. Simulations of thousands of clusters go without.
+    pub bootstrap: bool,
 }
 
 impl Config {
@@ -111,6 +113,7 @@ impl Config {
                 node_port: 0,
             },
             kubelets: KubeletConfig::default(),
+            bootstrap: true,
         }
     }
 }
@@ -178,7 +181,7 @@ pub async fn run(
         biased;
         () = part(serve(listener, &house)) => Ok(()),
         never = part(caches.run(&*store, from)) => match never {},
-        () = part(begin(&house, &caches, &*store)) => Ok(()),
+        () = part(begin(config, &house, &caches, &*store)) => Ok(()),
         () = part(forget(&*store, config.compaction)) => Ok(()),
         () = part(announce(hooks, ready)) => Ok(()),
         () = part(end(&house.lifecycle, stop, config.shutdown_delay)) => Ok(()),
@@ -267,15 +270,18 @@ fn serving(config: &Config, chain: Arc<Chain>, world: World) -> Result<Arc<Servi
 }
 
 /// What the server does for itself, once it knows what there is. Never returns.
-async fn begin(house: &House, caches: &Caches, store: &dyn Store) {
+async fn begin(config: &Config, house: &House, caches: &Caches, store: &dyn Store) {
     caches.complete(store).await;
     let hooks = &house.hooks;
     hooks.informers.done();
     hooks.storage.done();
-    tokio::join!(
-        flow::run(&house.flow, &house.loopback, &hooks.flow),
-        bootstrap::run(&house.loopback, &house.facts, &hooks.bootstrap),
-    );
+    let bootstrap = async {
+        match config.bootstrap {
+            true => bootstrap::run(&house.loopback, &house.facts, &hooks.bootstrap).await,
+            false => hooks.bootstrap.all().iter().for_each(|hook| hook.done()),
+        }
+    };
+    tokio::join!(flow::run(&house.flow, &house.loopback, &hooks.flow), bootstrap);
 }
 
 /// Forgets the store's past, if that is this server's to do. Never returns.

@@ -141,8 +141,10 @@ impl Candidate<'_> {
         loop {
             tokio::time::sleep(self.election.retry_period).await;
             let left = self.election.renew_deadline.saturating_sub(renewed.elapsed());
+            // Counted from before the attempt: others count from when it was written, which is later.
+            let attempted = Instant::now();
             match tokio::time::timeout(left, self.attempt()).await {
-                Ok(Ok(true)) => renewed = Instant::now(),
+                Ok(Ok(true)) => renewed = attempted,
                 Ok(Ok(false)) => return warn!(lease = self.election.name, "somebody else leads now"),
                 Ok(Err(error)) => debug!(%error, "the lease cannot be renewed"),
                 Err(_) => {}

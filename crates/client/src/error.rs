@@ -83,6 +83,16 @@ impl Error {
         matches!(self, Error::Transport(TransportError::Connect { .. }))
     }
 
+    /// Whether what was asked for may have been done all the same: no answer came, or one that leaves it open.
+    pub fn is_uncertain(&self) -> bool {
+        match self {
+            Error::Refused(status) => status.code >= 500 && !self.is_busy(),
+            Error::Transport(TransportError::Lost(_) | TransportError::TimedOut) => true,
+            Error::Body(_) | Error::Answer(_) => true,
+            Error::Transport(_) | Error::Request(_) => false,
+        }
+    }
+
     /// The version that was asked for is still to come.
     pub fn is_version_too_large(&self) -> bool {
         self.status().is_some_and(|status| status.has_cause("ResourceVersionTooLarge"))

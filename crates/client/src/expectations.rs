@@ -11,9 +11,9 @@ use coracle_api::Text;
 use tokio::time::Instant;
 
 /// After this long nothing is waited for any more.
-const GIVEN_UP_AFTER: Duration = Duration::from_secs(5 * 60);
+pub const GIVEN_UP_AFTER: Duration = Duration::from_secs(5 * 60);
 
-/// The expectations of one controller, by the key of what it controls.
+/// The expectations of one controller, by what it controls: by UID, where another of the same name may follow.
 pub struct Expectations<K> {
     records: Mutex<BTreeMap<K, Record>>,
 }

@@ -19,7 +19,7 @@ pub mod discovery;
 pub mod election;
 mod error;
 pub mod events;
-mod expectations;
+pub mod expectations;
 pub mod informer;
 mod journal;
 mod key;

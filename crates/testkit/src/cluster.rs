@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use coracle_apiserver::access::Mode;
 use coracle_apiserver::authn::User;
 use coracle_apiserver::connect::KubeletConfig;
 use coracle_apiserver::serve::CertificateFiles;
 use coracle_apiserver::{Config, Doors, InProcess};
-use coracle_client::{Client, Tasks, World};
+use coracle_client::{Client, Tasks, Transport, World};
 use coracle_store::embedded::files::SimulatedDisk;
 use coracle_store::embedded::{self, Embedded};
+use coracle_store::{Store, StoreError};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
@@ -27,6 +29,8 @@ pub struct Setup {
     pub store: embedded::Config,
     /// Whether it can be reached over HTTPS.
     pub https: bool,
+    /// Whether it is to have nothing but what it is given, and let everybody do everything: it starts in no time.
+    pub bare: bool,
 }
 
 impl Default for Setup {
@@ -36,6 +40,7 @@ impl Default for Setup {
             disk: SimulatedDisk::default(),
             store: embedded::Config::default(),
             https: false,
+            bare: false,
         }
     }
 }
@@ -76,6 +81,10 @@ impl Cluster {
         let mut config = Config::in_process();
         // Nobody makes accounts in a cluster without controllers, and pods want one.
         config.admission.disable.push("ServiceAccount".to_string());
+        if setup.bare {
+            config.bootstrap = false;
+            config.authorization = vec![Mode::AlwaysAllow];
+        }
         let (mut listener, mut https, mut folder) = (None, None, None);
         if setup.https {
             let bound = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
@@ -114,8 +123,17 @@ impl Cluster {
 
     /// A client of somebody.
     pub fn client_as(&self, name: &str, groups: &[&str]) -> Client {
-        let groups = groups.iter().map(|group| (*group).to_string()).collect();
-        self.door.client(User { name: name.to_string(), groups, ..User::default() }, self.world)
+        self.door.client(user(name, groups), self.world)
+    }
+
+    /// The way of somebody who may do everything, for those who put something in between.
+    pub fn transport(&self) -> Arc<dyn Transport> {
+        self.door.transport(user("kubernetes-admin", &["system:masters"]))
+    }
+
+    /// The door in process.
+    pub(crate) fn door(&self) -> InProcess {
+        self.door.clone()
     }
 
     /// Clients of the service accounts of `kube-system`, by their names.
@@ -142,9 +160,29 @@ impl Cluster {
         self.folder.as_ref().expect("the cluster was set up with HTTPS").path().join(name)
     }
 
+    /// The store forgets everything but what there is now.
+    pub async fn forget_the_past(&self) {
+        match self.store.compact(self.store.revision()).await {
+            // It has nothing more to forget.
+            Err(StoreError::Compacted { .. }) => {}
+            done => done.unwrap(),
+        }
+    }
+
+    /// Ends everything where it stands, as the loss of power would.
+    pub async fn kill(self) {
+        self.tasks.stop().await;
+    }
+
     /// Ends the server as a signal would, and then everything else.
     pub async fn stop(self) {
         self.stop.send_replace(true);
         self.tasks.stop().await;
     }
+}
+
+/// Somebody.
+pub(crate) fn user(name: &str, groups: &[&str]) -> User {
+    let groups = groups.iter().map(|group| (*group).to_string()).collect();
+    User { name: name.to_string(), groups, ..User::default() }
 }

@@ -11,10 +11,10 @@ use coracle_store::{
     EventKind, KeyRange, KeyValue, RangeRequest, Revision, Store, StoreError, WatchItem, WatchRequest,
 };
 use imbl::OrdMap;
-use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{error, warn};
 
+use super::progress::Progress;
 use super::promises::Promises;
 use super::{Applied, BadEntry, Bell, Cache, Entry};
 use crate::hub::Hub;
@@ -37,7 +37,7 @@ const TELL_EVERY: Duration = Duration::from_millis(4);
 /// Every cache, and how far they have come.
 pub struct Caches {
     by_prefix: BTreeMap<Text, Arc<Cache>>,
-    applied: watch::Sender<Revision>,
+    applied: Progress,
     /// Where the store stood when the caches were filled: before they are there, they show the past.
     complete_at: OnceLock<Revision>,
     promises: Promises,
@@ -59,7 +59,7 @@ impl Caches {
                 by_prefix.insert(storage.prefix.clone(), Arc::new(Cache::new(Hub::of(resource))));
             }
         }
-        let applied = watch::Sender::new(Revision::ZERO);
+        let applied = Progress::default();
         Caches { by_prefix, applied, complete_at: OnceLock::new(), promises: Promises::default() }
     }
 
@@ -73,13 +73,11 @@ impl Caches {
 
     /// Resolves when everything up to `revision` has been applied.
     pub async fn reached(&self, revision: Revision) {
-        let mut applied = self.applied.subscribe();
-        // The sender lives as long as `self`.
-        drop(applied.wait_for(|at| *at >= revision).await);
+        self.applied.reached(revision).await;
     }
 
     pub fn applied(&self) -> Revision {
-        *self.applied.borrow()
+        self.applied.get()
     }
 
     /// As [`Caches::reached`], where the newest change may be none of ours: the store is asked how far its watch is.
@@ -131,7 +129,7 @@ impl Caches {
         for (prefix, cache) in &self.by_prefix {
             cache.load(contents.remove(prefix.as_str()).unwrap_or_default(), at);
         }
-        self.applied.send_replace(at);
+        self.applied.set(at);
         Ok(at)
     }
 
@@ -186,13 +184,13 @@ impl Caches {
                     Ok(WatchItem::Events(events)) => {
                         self.apply(&events, &mut bells);
                         at = at.max(events.last().map_or(at, |event| event.kv.mod_revision));
-                        self.applied.send_replace(at);
+                        self.applied.set(at);
                         since_forgetting += events.len();
                         bells.ring_if_idle();
                     }
                     Ok(WatchItem::Progress(revision)) => {
                         at = at.max(revision);
-                        self.applied.send_replace(at);
+                        self.applied.set(at);
                     }
                     Err(lost @ StoreError::Compacted { .. }) => return lost,
                     Err(error) => {

@@ -9,6 +9,7 @@ mod entry;
 mod feed;
 mod history;
 mod lanes;
+mod progress;
 mod promises;
 
 pub use derived::{Derive, Derived, Read};

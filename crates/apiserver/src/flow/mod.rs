@@ -54,6 +54,7 @@ pub async fn run(flow: &Flow, loopback: &Loopback, ready: &Hook) {
         status::write(loopback, &objects, &levels).await;
         ready.done();
         tokio::select! {
+            biased;
             () = schema_changed => {}
             () = level_changed => {}
         }

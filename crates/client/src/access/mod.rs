@@ -16,6 +16,7 @@ use crate::patch::Patch;
 use crate::resource::Resource;
 use crate::status::Status;
 use crate::watch::Watch;
+use crate::world::World;
 
 const JSON: Option<&str> = Some("application/json");
 /// Of each object its metadata: of one, and of those in a list.
@@ -113,6 +114,11 @@ impl Access {
     /// Which resource this is about.
     pub fn resource(&self) -> &Resource {
         &self.resource
+    }
+
+    /// The clock and the dice of whoever made the client.
+    pub fn world(&self) -> World {
+        self.client.world()
     }
 
     /// One object.

@@ -49,6 +49,8 @@ pub struct Cluster {
     #[expect(missing_docs, reason = "the names are the file's")]
     pub insecure_skip_tls_verify: bool,
     #[expect(missing_docs, reason = "the names are the file's")]
+    pub proxy_url: String,
+    #[expect(missing_docs, reason = "the names are the file's")]
     pub certificate_authority: String,
     #[expect(missing_docs, reason = "the names are the file's")]
     pub certificate_authority_data: String,

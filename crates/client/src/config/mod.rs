@@ -35,6 +35,8 @@ pub struct Config {
     pub authorities: Option<Pem>,
     /// Believe any server.
     pub insecure: bool,
+    /// The proxy that leads to the server: `http://HOST[:PORT]` or `socks5://HOST[:PORT]`.
+    pub proxy: Option<String>,
     /// Who we are.
     pub credentials: Credentials,
     /// Whom we act as.
@@ -90,6 +92,9 @@ pub enum ConfigError {
     /// The address of the server.
     #[error("the server must be https://HOST[:PORT], not {0:?}")]
     Server(String),
+    /// The address of the proxy.
+    #[error("the proxy must be http://HOST[:PORT] or socks5://HOST[:PORT], not {0:?}")]
+    Proxy(String),
     /// A program runs in no pod.
     #[error(
         "unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined"

@@ -59,6 +59,7 @@ impl Config {
                 "certificate-authority-data",
             )?,
             insecure: cluster.insecure_skip_tls_verify,
+            proxy: given(&cluster.proxy_url),
             credentials: credentials(user, cluster)?,
             impersonate: Impersonate {
                 user: given(&user.as_user),

@@ -1,1 +1,124 @@
+//! The cache of an informer and what it tells, step by step.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use coracle_api::codec::json;
+use coracle_api::resource_version::ResourceVersion;
+use coracle_api::{Text, Value};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::Cached;
+use super::state::Shared;
+use super::subscription::Change;
+use crate::key::ObjectKey;
+
+/// `name uid version users`, and in the cache what such an object becomes.
+fn object(text: &str) -> Arc<Cached<Value>> {
+    let mut words = text.split(' ');
+    let mut word = || words.next().unwrap_or_default();
+    let (name, uid, version, users) = (word(), word(), word(), word());
+    let text = format!(
+        r#"{{"metadata":{{"name":"{name}","namespace":"ns","uid":"{uid}","resourceVersion":"{version}","managedFields":[{{}}],"annotations":{{"users":"{users}"}}}}}}"#
+    );
+    Arc::new(Cached::of(json::parse(text.as_bytes()).unwrap()).unwrap())
+}
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::new("ns", name)
+}
+
+/// Everything that has been told: `+a` came, `~a` changed, `-a` went, `?a` went unseen, `.` that was all there was. An
+/// exclamation mark says that it was there before.
+fn told(from: &mut UnboundedReceiver<Change<Value>>) -> String {
+    let mut words = Vec::new();
+    while let Ok(change) = from.try_recv() {
+        words.push(match change {
+            Change::Added { object, initial: true } => format!("+{}!", object.key.name),
+            Change::Added { object, initial: false } => format!("+{}", object.key.name),
+            Change::Updated { new, .. } => format!("~{}", new.key.name),
+            Change::Deleted { object, certain: true } => format!("-{}", object.key.name),
+            Change::Deleted { object, certain: false } => format!("?{}", object.key.name),
+            Change::Synced => ".".to_string(),
+        });
+    }
+    words.join(" ")
+}
+
+fn replace(shared: &Shared<Value>, objects: &[&str], version: u64) {
+    let objects: BTreeMap<_, _> =
+        objects.iter().map(|text| object(text)).map(|object| (object.key.clone(), object)).collect();
+    shared.replace(objects, ResourceVersion(version));
+}
+
+#[test]
+fn what_is_told_is_decided_by_what_is_held() {
+    let shared = Shared::default();
+    let mut changes = shared.write().follow();
+    replace(&shared, &["a u1 1", "b u2 2"], 2);
+    assert_eq!(told(&mut changes), "+a! +b! .");
+    assert!(*shared.synced().borrow());
+    let check = |changes: &mut UnboundedReceiver<_>, text: &str, expected: &str| {
+        shared.write().put(object(text));
+        assert_eq!(told(changes), expected, "{text}");
+    };
+    check(&mut changes, "a u1 3", "~a");
+    check(&mut changes, "a u1 3", "");
+    check(&mut changes, "c u3 4", "+c");
+    // Another object of that name: the end of the first was missed.
+    check(&mut changes, "c u4 5", "?c +c");
+    shared.write().remove(&key("c"), Some(object("c u4 6")));
+    assert_eq!(told(&mut changes), "-c");
+    shared.write().remove(&key("c"), None);
+    assert_eq!(told(&mut changes), "", "what is not held does not go");
+}
+
+#[test]
+fn a_new_list_tells_only_of_differences() {
+    let shared = Shared::default();
+    replace(&shared, &["a u1 1", "b u2 2", "c u3 3", "d u4 4"], 4);
+    let mut changes = shared.write().follow();
+    assert_eq!(told(&mut changes), "+a! +b! +c! +d! .", "whoever comes late hears of everything once");
+    replace(&shared, &["a u1 1", "b u2 7", "d u9 8", "e u5 6"], 8);
+    assert_eq!(told(&mut changes), "?c ~b ?d +d +e");
+    replace(&shared, &["a u1 1", "b u2 7", "d u9 8", "e u5 6"], 9);
+    assert_eq!(told(&mut changes), "");
+    assert_eq!(shared.read().version, ResourceVersion(9));
+    shared.write().heard_of(ResourceVersion(5));
+    assert_eq!(shared.read().version, ResourceVersion(9), "it only advances");
+}
+
+#[test]
+fn fields_owners_are_not_held() {
+    assert!(object("a u 1").object.at(&["metadata", "managedFields"]).is_none());
+}
+
+#[test]
+fn indexes_follow_every_change() {
+    let shared = Shared::default();
+    replace(&shared, &["one u1 1 ernie,bert", "two u2 2 bert,oscar", "tre u3 3 ernie,elmo"], 3);
+    let by_user = |map: &Cached<Value>| -> Vec<Text> {
+        map.meta().annotation("users").unwrap_or_default().split(',').map(Text::new).collect()
+    };
+    shared.write().add_index("byUser", Box::new(by_user)).unwrap();
+    assert!(shared.write().add_index("byUser", Box::new(by_user)).is_err());
+    let check = |user: &str, expected: &[&str]| {
+        let state = shared.read();
+        let found: Vec<&str> =
+            state.index("byUser").unwrap().keys_of(user).map(|key| key.name.as_str()).collect();
+        assert_eq!(found, expected, "{user}");
+    };
+    check("ernie", &["one", "tre"]);
+    check("bert", &["one", "two"]);
+    shared.write().put(object("one u1 4 oscar"));
+    check("ernie", &["tre"]);
+    check("oscar", &["one", "two"]);
+    shared.write().remove(&key("two"), None);
+    check("bert", &[]);
+    check("oscar", &["one"]);
+    replace(&shared, &["tre u3 3 ernie,elmo"], 5);
+    check("oscar", &[]);
+    let state = shared.read();
+    assert_eq!(state.index("byUser").unwrap().values().collect::<Vec<_>>(), ["elmo", "ernie"]);
+    assert!(state.index("byName").is_err());
+}

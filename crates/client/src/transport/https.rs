@@ -18,6 +18,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::connection::{Connections, Sender};
+use super::proxy::Proxy;
 use super::{Body, TlsError, Transport, TransportError, tls};
 use crate::config::{Config, ConfigError, Impersonate, Keeper, Secrets};
 use crate::world::World;
@@ -32,6 +33,7 @@ pub struct Https {
     port: u16,
     /// The path that everything is below; without a slash at its end.
     below: String,
+    proxy: Option<Proxy>,
     security: Mutex<Security>,
     connections: Connections,
 }
@@ -52,11 +54,12 @@ impl Https {
         let host = host.trim_matches(|bracket| matches!(bracket, '[' | ']')).to_string();
         let port = server.port_u16().unwrap_or(443);
         let below = server.path().trim_end_matches('/').to_string();
+        let proxy = config.proxy.as_deref().map(Proxy::parse).transpose()?;
         let keeper = Keeper::new(config, world.now);
         let secrets = keeper.secrets().await?;
         let settings = Arc::new(tls::settings(&secrets.tls)?);
         let security = Mutex::new(Security { secrets, settings });
-        Ok(Https { keeper, host, port, below, security, connections: Connections::default() })
+        Ok(Https { keeper, host, port, below, proxy, security, connections: Connections::default() })
     }
 
     /// A connection for one request.
@@ -78,7 +81,10 @@ impl Https {
     ) -> io::Result<tokio_rustls::client::TlsStream<TcpStream>> {
         let name = self.keeper.config.server_name.as_deref().unwrap_or(&self.host);
         let name = ServerName::try_from(name.to_string()).map_err(io::Error::other)?;
-        let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
+        let stream = match &self.proxy {
+            Some(proxy) => proxy.connect(&self.host, self.port).await?,
+            None => TcpStream::connect((self.host.as_str(), self.port)).await?,
+        };
         stream.set_nodelay(true)?;
         TlsConnector::from(settings).connect(name, stream).await
     }

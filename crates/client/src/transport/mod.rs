@@ -4,9 +4,11 @@
 //! admission as a connection, with an identity that whoever assembles the process gives it. A component holds a
 //! [`Client`](crate::Client) and cannot tell which of the two it has.
 
+mod account;
 mod body;
 mod connection;
 mod https;
+mod proxy;
 mod tls;
 
 use std::io;
@@ -15,6 +17,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::{Request, Response};
 
+pub use account::AsAccount;
 pub use body::{Body, BodyError};
 pub(crate) use body::{Lines, lines};
 pub use https::Https;

@@ -4,6 +4,7 @@
 //! tell and put keys into the queue; the [`Shell`] takes them out again. What fails is tried again, later and later; what
 //! says when to look again is looked at then; everything else waits for an event.
 
+mod attempts;
 mod context;
 mod feeds;
 mod monitors;
@@ -17,6 +18,7 @@ use coracle_api::Text;
 use coracle_api::time::Timestamp;
 use coracle_client::QueueKey;
 
+pub use attempts::Attempts;
 pub use context::Context;
 pub use feeds::Feeds;
 pub use monitors::Monitors;

@@ -7,6 +7,7 @@ use coracle_client::{Access, Cached, DeleteOptions, Error, Expectations, ObjectK
 use futures_util::future::join_all;
 
 use super::{Claims, Owner};
+use crate::frame::Attempts;
 use crate::own_writes::OwnWrites;
 use crate::views::Pod;
 
@@ -21,6 +22,7 @@ pub struct PodControl {
     pods: Access,
     expectations: Arc<Expectations<ObjectKey>>,
     written: Arc<OwnWrites>,
+    attempts: Attempts<ObjectKey>,
     recorder: Recorder,
 }
 
@@ -64,7 +66,7 @@ impl PodControl {
         written: Arc<OwnWrites>,
         recorder: Recorder,
     ) -> PodControl {
-        PodControl { owners, pods, expectations, written, recorder }
+        PodControl { owners, pods, expectations, written, attempts: Attempts::new(), recorder }
     }
 
     /// The pods of a namespace.
@@ -72,10 +74,15 @@ impl PodControl {
         self.pods.clone().namespace(namespace)
     }
 
-    /// Releases and adopts; what is adopted gets `finalizers` too. `false`: a pod that was to be adopted is gone, and the
-    /// event that says so is on its way.
+    /// Releases and adopts; what is adopted gets `finalizers` too. `false`: a pod that was to be adopted is gone, or one is
+    /// there that was not counted, and the event that says so is on its way.
     pub async fn claim(&self, owner: &Owner, claims: &Claims, finalizers: &[&str]) -> Result<bool, PodError> {
         let pods = self.pods_in(&owner.key.namespace);
+        let unseen = self.attempts.resolve(&owner.key, &pods).await.map_err(PodError::Create)?;
+        if !unseen.is_empty() {
+            unseen.iter().for_each(|pod| self.written.note(&owner.key, PODS, pod));
+            return Ok(false);
+        }
         for pod in &claims.release {
             let released = ownership::release(&pods, &pod.key.name, &pod.uid, &owner.controller.uid).await;
             released.map_err(PodError::Claim)?;
@@ -111,7 +118,7 @@ impl PodControl {
         let (mut left, mut batch, mut done) = (wanted, FIRST_BATCH, Done::default());
         while !left.is_empty() {
             let (now, later) = left.split_at(batch.min(left.len()));
-            for made in join_all(now.iter().map(|pod| pods.create(pod))).await {
+            for made in join_all(now.iter().map(|pod| self.attempts.create(&owner.key, &pods, pod))).await {
                 match made {
                     Ok(made) => {
                         done.count += 1;
@@ -135,6 +142,11 @@ impl PodControl {
             (left, batch) = (later, batch * 2);
         }
         done
+    }
+
+    /// What pods were made for is gone.
+    pub fn forget(&self, key: &ObjectKey) {
+        self.attempts.forget(key);
     }
 
     fn created(&self, owner: &Owner, made: &Value) {

@@ -6,6 +6,8 @@
 
 mod act;
 pub mod plan;
+#[cfg(test)]
+mod simulation;
 pub mod status;
 #[cfg(test)]
 mod tests;
@@ -141,6 +143,7 @@ impl<S: Set> Controller for ReplicaSets<S> {
         let Some(set) = self.sets.get(key) else {
             self.expectations.forget(key);
             self.written.forget(key);
+            self.control.forget(key);
             return Observation::Gone;
         };
         if self.written.is_behind(key, &[(S::PLURAL, self.sets.version()), ("pods", self.pods.version())]) {

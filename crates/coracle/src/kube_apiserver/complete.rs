@@ -98,6 +98,7 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
             admission,
             allow_privileged: options.allow_privileged,
             request_timeout: options.request_timeout,
+            bootstrap: true,
             min_request_timeout: std::time::Duration::from_secs(min_request_timeout),
             shutdown_delay: options.shutdown_delay,
             advertised: Advertised { address: advertise, port, service_cidrs, node_port },

@@ -4,8 +4,11 @@ mod flags;
 mod nodes;
 mod not_yet;
 
+use std::sync::Arc;
+
 use clap::Args;
 use coracle_client::election::{BadTimes, Election, Lost};
+use coracle_client::transport::{AsAccount, Https};
 use coracle_client::{Client, Config, ConfigError, Environment, Recorder, Tasks};
 use coracle_controllers::manager::UnknownController;
 use coracle_controllers::{Context, Manager, Selected};
@@ -67,17 +70,10 @@ async fn manage(options: &Options) -> Result<(), ManagerError> {
     let environment = Environment::read(|name| std::env::var(name).ok());
     let server = Some(options.master.as_str()).filter(|server| !server.is_empty());
     let config = Config::load(options.kubeconfig.as_deref(), server, &environment)?;
-    let client = Client::connect(config, WORLD).await?.named(&controllers::user_agent(""));
-    let limit =
-        (f64::from(u32::try_from(options.qps).unwrap_or(0)), u32::try_from(options.burst).unwrap_or(1));
-
+    let client = Client::connect(config.clone(), WORLD).await?.named(&controllers::user_agent(""));
     let tasks = Tasks::new();
-    let own = client.clone().limited(limit.0, limit.1);
-    let context = Context::new(
-        &client,
-        move |account| own.clone().named(&controllers::user_agent(account)),
-        tasks.clone(),
-    );
+    let own = own_clients(options, config, &client).await?;
+    let context = Context::new(&client, own, tasks.clone());
     let recorder = Recorder::new(&client, &options.lease_name, &tasks);
     process::announce("kube-controller-manager is ready\n");
     let result = process::until_signalled(async |mut stop| {
@@ -92,6 +88,30 @@ async fn manage(options: &Options) -> Result<(), ManagerError> {
     .await;
     tasks.stop().await;
     Ok(result??)
+}
+
+/// What controllers write by: what the whole process is, or each its own account. One that is not its own account's shares its limit with the others.
+async fn own_clients(
+    options: &Options,
+    config: Config,
+    client: &Client,
+) -> Result<impl Fn(&str) -> Client + Send + Sync + 'static, ConfigError> {
+    let (qps, burst) =
+        (f64::from(u32::try_from(options.qps).unwrap_or(0)), u32::try_from(options.burst).unwrap_or(1));
+    let (credentials, impersonate) = Default::default();
+    let nobody = Https::new(Config { credentials, impersonate, ..config }, WORLD).await?;
+    let (nobody, client, own_accounts) = (Arc::new(nobody), client.clone(), options.own_accounts);
+    let shared = client.clone().limited(qps, burst);
+    Ok(move |account: &str| {
+        let own = match own_accounts {
+            true => {
+                let transport = AsAccount::new(nobody.clone(), &client, "kube-system", account);
+                Client::new(Arc::new(transport), WORLD).limited(qps, burst)
+            }
+            false => shared.clone(),
+        };
+        own.named(&controllers::user_agent(account))
+    })
 }
 
 /// Works, alone or as the one of many that was elected.

@@ -105,6 +105,5 @@ pub(super) const NOT_YET: &[&str] = &[
     "tls-min-version",
     "tls-private-key-file",
     "tls-sni-cert-key",
-    "use-service-account-credentials",
     "vmodule",
 ];

@@ -318,6 +318,7 @@ impl Server {
             admission: Wishes { enable: vec!["NodeRestriction".to_string()], ..Wishes::default() },
             allow_privileged: true,
             request_timeout: Duration::from_secs(60),
+            bootstrap: true,
             min_request_timeout: Duration::from_secs(1800),
             shutdown_delay: Duration::ZERO,
             advertised: advertised(reachable, services),

@@ -75,6 +75,14 @@ impl SimulatedDisk {
         SimulatedFiles { boot: self.disk().boot, disk: self.clone() }
     }
 
+    /// Another disk with what this one has durably, as it would be found by a process that starts now.
+    pub fn copy(&self) -> SimulatedDisk {
+        let disk = self.disk();
+        let inodes = disk.inodes.iter().map(Contents::durably).collect();
+        let (seen, durable) = (disk.durable.clone(), disk.durable.clone());
+        SimulatedDisk(Arc::new(Mutex::new(Disk { seen, durable, inodes, ..Disk::default() })))
+    }
+
     /// Cuts the power. `chance` decides, of each unsynced write, whether it is kept (0), torn (1) or gone (2); it
     /// is asked for a number below its argument.
     pub fn cut_power(&self, chance: &mut dyn FnMut(usize) -> usize) {
@@ -211,6 +219,10 @@ impl Change {
 }
 
 impl Contents {
+    fn durably(&self) -> Contents {
+        Contents { seen: self.durable.clone(), durable: self.durable.clone(), unsynced: Vec::new() }
+    }
+
     fn cut_power(&mut self, chance: &mut dyn FnMut(usize) -> usize) {
         for (offset, bytes) in std::mem::take(&mut self.unsynced) {
             match chance(3) {

@@ -1,0 +1,95 @@
+//! Requests in the name of a service account, by tokens that the server is asked for as they are needed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use coracle_api::{Map, Value};
+use http::{HeaderValue, Request, Response, StatusCode, header};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use super::{Body, Transport, TransportError};
+use crate::access::Access;
+use crate::client::Client;
+use crate::error::Error;
+use crate::resource::Resource;
+
+/// How long a token is asked to last.
+const LASTS: Duration = Duration::from_secs(3600);
+/// After this much of its life the next one is asked for.
+const RENEWED_AFTER: Duration = Duration::from_secs(3600 * 8 / 10);
+
+/// A way to the server on which somebody is a service account.
+pub struct AsAccount {
+    below: Arc<dyn Transport>,
+    accounts: Access,
+    name: String,
+    token: Mutex<Option<(HeaderValue, Instant)>>,
+}
+
+impl AsAccount {
+    /// `below` leads to the server without credentials of its own; `client` may make the account and ask for its tokens.
+    pub fn new(below: Arc<dyn Transport>, client: &Client, namespace: &str, name: &str) -> AsAccount {
+        let accounts = client.resource(&Resource::builtin("", "v1", "serviceaccounts")).namespace(namespace);
+        AsAccount { below, accounts, name: name.to_string(), token: Mutex::new(None) }
+    }
+
+    /// The token, a new one where the old one has had its time.
+    async fn token(&self) -> Result<HeaderValue, Error> {
+        let mut held = self.token.lock().await;
+        if let Some((token, _)) = held.as_ref().filter(|(_, at)| at.elapsed() < RENEWED_AFTER) {
+            return Ok(token.clone());
+        }
+        let asked = Instant::now();
+        let answer = match self.ask().await {
+            Err(error) if error.is_not_found() => {
+                self.make().await?;
+                self.ask().await?
+            }
+            answer => answer?,
+        };
+        let token = answer.at(&["status", "token"]).and_then(Value::as_str).unwrap_or_default();
+        let mut token = HeaderValue::from_str(&format!("Bearer {token}"))
+            .map_err(|_| Error::Answer("a token that cannot be sent".to_string()))?;
+        token.set_sensitive(true);
+        *held = Some((token.clone(), asked));
+        Ok(token)
+    }
+
+    async fn ask(&self) -> Result<Value, Error> {
+        let mut request = Map::new();
+        request.insert("apiVersion", "authentication.k8s.io/v1");
+        request.insert("kind", "TokenRequest");
+        let seconds = i64::try_from(LASTS.as_secs()).unwrap_or(i64::MAX);
+        request.object_mut("spec").insert("expirationSeconds", seconds);
+        self.accounts.clone().subresource("token").create_below(&self.name, &Value::Object(request)).await
+    }
+
+    async fn make(&self) -> Result<(), Error> {
+        let mut account = Map::new();
+        account.insert("apiVersion", "v1");
+        account.insert("kind", "ServiceAccount");
+        let mut account = Value::Object(account);
+        account.meta_mut().set_name(&self.name);
+        match self.accounts.create(&account).await {
+            Err(error) if !error.is_already_exists() => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl Transport for AsAccount {
+    async fn send(&self, mut request: Request<Bytes>) -> Result<Response<Body>, TransportError> {
+        let token = self.token().await.map_err(|error| TransportError::Credentials(error.into()))?;
+        request.headers_mut().insert(header::AUTHORIZATION, token);
+        let answer = self.below.send(request).await?;
+        if answer.status() == StatusCode::UNAUTHORIZED {
+            // The account was made anew, or the server's key is another one: the next request asks for a new token.
+            self.token.lock().await.take();
+        }
+        Ok(answer)
+    }
+}

@@ -1,0 +1,244 @@
+//! The operator: how many pods there are of some kind.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use coracle_api::selector::LabelSelector;
+use coracle_api::time::Timestamp;
+use coracle_api::{Map, Value};
+use coracle_client::{
+    Access, Cached, Change, DeleteOptions, Error, Informer, Metadata, ObjectKey, ObjectReference, Patch,
+    Recorder, Resource, Selection, WorkQueue,
+};
+use coracle_controllers::{Context, Controller, Feeds, Observation, Requeue, Shell};
+
+/// Which objects ask for pods to be counted, and where they do.
+struct Kind {
+    resource: Resource,
+    /// Which of them; empty: all.
+    labels: &'static str,
+    /// Where the wish stands: `selector` below this.
+    wish: &'static str,
+    /// Where the answer goes: `count` below this.
+    answer: &'static str,
+    /// The part of the API through which the answer is written; `None`: the object itself.
+    subresource: Option<&'static str>,
+}
+
+impl Kind {
+    /// ConfigMaps with a label: works on any cluster, without installing anything.
+    fn config_maps() -> Kind {
+        Kind {
+            resource: Resource::builtin("", "v1", "configmaps"),
+            labels: "example.com/pod-count=true",
+            wish: "data",
+            answer: "data",
+            subresource: None,
+        }
+    }
+
+    /// A kind of one's own, with `spec` and `status`.
+    #[expect(dead_code, reason = "it shows what changes when a CustomResourceDefinition is installed")]
+    fn custom() -> Kind {
+        Kind {
+            resource: Resource::new("example.com", "v1", "podcounts", "PodCount", true),
+            labels: "",
+            wish: "spec",
+            answer: "status",
+            subresource: Some("status"),
+        }
+    }
+}
+
+/// The kind that this operator looks after. With a CustomResourceDefinition, this line says `Kind::custom()`.
+fn kind() -> Kind {
+    Kind::config_maps()
+}
+
+/// Keeps an object until its list has been taken away.
+const FINALIZER: &str = "example.com/pod-list";
+/// Who writes what this operator writes.
+const MANAGER: &str = "pod-counter";
+
+/// What is seen of one object.
+struct Observed {
+    object: Arc<Cached<Value>>,
+    /// The names of the pods that it asks for, in order; `None`: what it asks for makes no sense.
+    pods: Option<Vec<String>>,
+}
+
+/// What is to be done about one object.
+#[derive(Debug, PartialEq)]
+enum Plan {
+    /// It is new: before anything is made for it, it must not go without notice.
+    Keep,
+    /// It is as it should be, or this is written.
+    Report(Vec<String>),
+    /// What it asks for makes no sense, and somebody should know.
+    Complain,
+    /// It is going, and what was made for it goes first.
+    Farewell,
+    /// It is going, and waits for others.
+    Nothing,
+}
+
+/// Decides. Pure: it can be tried with a table of cases, without a server.
+fn plan(observed: &Observed) -> Plan {
+    let meta = observed.object.meta();
+    match (meta.is_being_deleted(), meta.has_finalizer(FINALIZER), &observed.pods) {
+        (true, true, _) => Plan::Farewell,
+        (true, false, _) => Plan::Nothing,
+        (false, false, _) => Plan::Keep,
+        (false, true, Some(names)) => Plan::Report(names.clone()),
+        (false, true, None) => Plan::Complain,
+    }
+}
+
+struct PodCounter {
+    kind: Kind,
+    objects: Informer<Value>,
+    /// Of pods only the metadata are held: that is all that the server is asked to send.
+    pods: Informer<Metadata>,
+    access: Access,
+    lists: Access,
+    recorder: Recorder,
+}
+
+/// Runs the operator. Never returns.
+pub(crate) async fn run(context: &Context) {
+    let (queue, mut feeds) = (WorkQueue::new("pod-counter"), Feeds::new(context.tasks.clone()));
+    let counter = PodCounter::new(context, &queue, &mut feeds);
+    Shell::new(counter, queue, context).run(feeds, 2).await;
+}
+
+impl PodCounter {
+    fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> PodCounter {
+        let (kind, client) = (kind(), context.client(MANAGER));
+        let objects = context.informers.of(Selection::all(&kind.resource).labels(kind.labels));
+        let pods = context.informers.of(&Resource::builtin("", "v1", "pods"));
+        // Events only say which keys to look at; what there is, is seen when the key's turn comes.
+        let keys = queue.clone();
+        feeds.follow(&objects, move |change: Change<Value>| {
+            change.object().iter().for_each(|object| keys.add(object.key.clone()));
+        });
+        let (keys, asking) = (queue.clone(), objects.clone());
+        feeds.follow(&pods, move |change: Change<Metadata>| {
+            let namespace = change.object().map(|pod| pod.key.namespace.clone()).unwrap_or_default();
+            asking.list_namespace(&namespace).iter().for_each(|object| keys.add(object.key.clone()));
+        });
+        PodCounter {
+            access: client.resource(&kind.resource).manager(MANAGER),
+            lists: client.resource(&Resource::builtin("", "v1", "configmaps")).manager(MANAGER),
+            recorder: context.recorder.clone().component(MANAGER),
+            kind,
+            objects,
+            pods,
+        }
+    }
+
+    /// Writes the number of pods as the object's status, and their names into the list.
+    async fn report(&self, object: &Cached<Value>, names: &[String]) -> Result<(), Error> {
+        let list = config_map(&list_name(&object.key), &object.key.namespace, names);
+        let lists = self.lists.clone().namespace(&object.key.namespace);
+        let apply = Patch::Apply { object: list, manager: MANAGER.to_string(), force: true };
+        lists.patch(&list_name(&object.key), &apply).await?;
+        let count = names.len().to_string();
+        if object.at(&[self.kind.answer, "count"]).and_then(Value::as_str) == Some(&count) {
+            return Ok(()); // What is said already is not said again: writing it would wake us for ever.
+        }
+        let mut access = self.access.clone().namespace(&object.key.namespace);
+        if let Some(subresource) = self.kind.subresource {
+            access = access.subresource(subresource);
+        }
+        let answer = member(self.kind.answer, member("count", count.as_str().into()));
+        access.patch(&object.key.name, &Patch::Merge(answer)).await.map(drop)
+    }
+
+    /// Takes the list away, and then lets the object go.
+    async fn farewell(&self, object: &Cached<Value>) -> Result<(), Error> {
+        let lists = self.lists.clone().namespace(&object.key.namespace);
+        match lists.delete(&list_name(&object.key), &DeleteOptions::default()).await {
+            Err(error) if !error.is_not_found() => return Err(error),
+            _ => {}
+        }
+        let mut freed = object.object.clone();
+        freed.meta_mut().remove_finalizer(FINALIZER);
+        self.update(object, &freed).await
+    }
+
+    /// Writes the whole object back. It carries the version it was seen at: had somebody else changed it since, the
+    /// server would say so, and it would be looked at again.
+    async fn update(&self, object: &Cached<Value>, changed: &Value) -> Result<(), Error> {
+        let access = self.access.clone().namespace(&object.key.namespace);
+        match access.update(changed).await {
+            Err(error) if error.is_not_found() => Ok(()),
+            done => done.map(drop),
+        }
+    }
+}
+
+#[async_trait]
+impl Controller for PodCounter {
+    type Key = ObjectKey;
+    type Observed = Observed;
+    type Plan = Plan;
+    type Error = Error;
+
+    const NAME: &'static str = "pod-counter";
+
+    fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
+        let Some(object) = self.objects.get(key) else { return Observation::Gone };
+        let wish = object.at(&[self.kind.wish, "selector"]).and_then(Value::as_str);
+        let selector = wish.and_then(|wish| wish.parse::<LabelSelector>().ok());
+        let pods = selector.map(|selector| {
+            let empty = Map::new();
+            let pods = self.pods.list_namespace(&key.namespace);
+            let matching = pods.iter().filter(|pod| selector.matches(pod.meta().labels().unwrap_or(&empty)));
+            matching.map(|pod| pod.key.name.to_string()).collect()
+        });
+        Observation::Seen { uid: object.uid.clone(), observed: Observed { object, pods } }
+    }
+
+    fn plan(observed: &Observed, _: Timestamp) -> Plan {
+        plan(observed)
+    }
+
+    async fn act(&self, _: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, Error> {
+        let object = &observed.object;
+        match plan {
+            Plan::Keep => {
+                let mut kept = object.object.clone();
+                kept.meta_mut().add_finalizer(FINALIZER);
+                self.update(object, &kept).await?;
+            }
+            Plan::Report(names) => self.report(object, &names).await?,
+            Plan::Complain => {
+                let about = ObjectReference::of(&object.object);
+                self.recorder.warning(&about, "BadSelector", "the selector makes no sense");
+            }
+            Plan::Farewell => self.farewell(object).await?,
+            Plan::Nothing => {}
+        }
+        Ok(Requeue::OnEvent)
+    }
+}
+
+fn list_name(key: &ObjectKey) -> String {
+    format!("{}-pods", key.name)
+}
+
+fn config_map(name: &str, namespace: &str, names: &[String]) -> Value {
+    let mut map = member("data", member("pods", names.join("\n").as_str().into()));
+    let members = map.as_object_mut().expect("made as one");
+    members.insert("apiVersion", "v1");
+    members.insert("kind", "ConfigMap");
+    map.meta_mut().set_name(name);
+    map.meta_mut().set_namespace(namespace);
+    map
+}
+
+fn member(name: &'static str, value: Value) -> Value {
+    let mut map = Map::new();
+    map.insert(name, value);
+    Value::Object(map)
+}

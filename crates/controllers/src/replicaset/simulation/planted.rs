@@ -1,0 +1,93 @@
+//! The ReplicaSet controller with bugs that controllers are known to have.
+
+use async_trait::async_trait;
+use coracle_api::time::Timestamp;
+use coracle_client::ObjectKey;
+
+use super::super::plan::{Observed, Plan};
+use super::super::{ActError, ReplicaSets};
+use crate::pods::PodError;
+use crate::views::ReplicaSet;
+
+type Sets = ReplicaSets<ReplicaSet>;
+use crate::frame::{Controller, Observation, Requeue};
+
+/// It does not wait until it has seen what it has done.
+pub(super) struct ExpectsNothing(pub(super) Sets);
+
+/// Nothing is changed about it, but its workers begin before its caches are filled.
+pub(super) struct BeginsEarly(pub(super) Sets);
+
+/// When it does not know whether something was done, it does it again at once.
+pub(super) struct CreatesTwice(pub(super) Sets);
+
+macro_rules! around {
+    ($name:ident) => {
+        #[async_trait]
+        impl Controller for $name {
+            type Key = ObjectKey;
+            type Observed = Observed;
+            type Plan = Plan;
+            type Error = ActError;
+
+            const NAME: &'static str = Sets::NAME;
+
+            fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
+                self.see(key)
+            }
+
+            fn plan(observed: &Observed, now: Timestamp) -> Plan {
+                Sets::plan(observed, now)
+            }
+
+            async fn act(
+                &self,
+                key: &ObjectKey,
+                observed: Observed,
+                plan: Plan,
+            ) -> Result<Requeue, ActError> {
+                self.carry_out(key, &observed, plan).await
+            }
+        }
+    };
+}
+around!(ExpectsNothing);
+around!(BeginsEarly);
+around!(CreatesTwice);
+
+impl ExpectsNothing {
+    fn see(&self, key: &ObjectKey) -> Observation<Observed> {
+        self.0.expectations.forget(key);
+        self.0.written.forget(key);
+        self.0.observe(key)
+    }
+
+    async fn carry_out(&self, key: &ObjectKey, observed: &Observed, plan: Plan) -> Result<Requeue, ActError> {
+        self.0.carry_out(key, observed, plan).await
+    }
+}
+
+impl BeginsEarly {
+    fn see(&self, key: &ObjectKey) -> Observation<Observed> {
+        self.0.observe(key)
+    }
+
+    async fn carry_out(&self, key: &ObjectKey, observed: &Observed, plan: Plan) -> Result<Requeue, ActError> {
+        self.0.carry_out(key, observed, plan).await
+    }
+}
+
+impl CreatesTwice {
+    fn see(&self, key: &ObjectKey) -> Observation<Observed> {
+        self.0.observe(key)
+    }
+
+    async fn carry_out(&self, key: &ObjectKey, observed: &Observed, plan: Plan) -> Result<Requeue, ActError> {
+        let done = self.0.carry_out(key, observed, plan.clone()).await;
+        if !matches!(done, Err(ActError::Pods(PodError::Create(_)))) {
+            return done;
+        }
+        self.0.control.forget(key);
+        self.0.carry_out(key, observed, plan).await
+    }
+}

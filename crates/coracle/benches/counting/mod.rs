@@ -1,0 +1,3 @@
+//! Counts the bytes that are in use.
+
+pub(crate) mod sys;
