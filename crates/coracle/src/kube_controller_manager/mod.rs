@@ -3,6 +3,7 @@
 mod flags;
 mod nodes;
 mod not_yet;
+mod settings;
 
 use clap::Args;
 use coracle_client::election::{BadTimes, Election, Lost};
@@ -16,6 +17,7 @@ use crate::host;
 use crate::process::{self, ProcessError};
 use crate::world::WORLD;
 use flags::Options;
+use settings::SettingsError;
 
 /// Runs the controllers alone.
 #[derive(Args)]
@@ -31,6 +33,8 @@ pub(crate) enum ManagerError {
     CommandLine(#[from] Mistakes),
     #[error("--controllers: {0}")]
     Controllers(#[from] UnknownController),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
     #[error(transparent)]
     Election(#[from] BadTimes),
     #[error("there is no way to the server")]
@@ -67,6 +71,7 @@ async fn manage(options: &Options) -> Result<(), ManagerError> {
     let environment = Environment::read(|name| std::env::var(name).ok());
     let server = Some(options.master.as_str()).filter(|server| !server.is_empty());
     let config = Config::load(options.kubeconfig.as_deref(), server, &environment)?;
+    let manager = settings::complete(manager, options, &config)?;
     let client = Client::connect(config, WORLD).await?.named(&controllers::user_agent(""));
     let limit =
         (f64::from(u32::try_from(options.qps).unwrap_or(0)), u32::try_from(options.burst).unwrap_or(1));

@@ -25,6 +25,7 @@ use coracle_apiserver::connect::KubeletConfig;
 use coracle_apiserver::storage::Media;
 use coracle_apiserver::{Config, Doors, InProcess, RunError, serve};
 use coracle_client::{Journal, Tasks};
+use coracle_controllers::certificates::signing::{self, Authority, AuthorityError};
 use coracle_controllers::manager::UnknownController;
 use coracle_controllers::{Manager, Selected, nodelifecycle};
 use coracle_store::face::{Face, FaceConfig, FaceError, FaceTls, Listen};
@@ -211,6 +212,8 @@ pub(crate) enum ServerError {
     #[error("--controllers: {0}")]
     Controllers(#[from] UnknownController),
     #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    #[error(transparent)]
     Run(#[from] RunError),
 }
 
@@ -285,7 +288,7 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
 
 impl Server {
     /// The controllers of this cluster, which makes its own certificates.
-    fn manager(&self, authority: &Pair) -> Result<Manager, UnknownController> {
+    fn manager(&self, authority: &Pair) -> Result<Manager, ServerError> {
         let selected = Selected::parse(&self.controllers)?;
         let node_lifecycle = nodelifecycle::Config {
             monitor_grace: self.nodes.node_monitor_grace_period,
@@ -293,7 +296,9 @@ impl Server {
             ..nodelifecycle::Config::default()
         };
         let root_ca = Some(authority.certificate.as_str().into());
-        Ok(Manager { selected, node_lifecycle, root_ca, ..Manager::default() })
+        let signer = Authority::from_pem(authority.certificate.as_bytes(), authority.key.as_bytes())?;
+        let signing = signing::Config::with(&signer);
+        Ok(Manager { selected, node_lifecycle, root_ca, signing, ..Manager::default() })
     }
 
     /// The ranges and ports of this cluster. Without a node they are in nobody's way.
