@@ -83,7 +83,7 @@ mod tests {
                 } else {
                     ""
                 },
-                if rest == "waiting" { "" } else { ", nodeName: n" }
+                if rest == "waiting" { "" } else { ", nodeName: node-1" }
             );
             let user = User::of(&yaml::decode(pod.as_bytes()).unwrap());
             assert_eq!(user.holds(claim, is_owner), expected, "{rest} {claim}");
