@@ -5,6 +5,7 @@
 //! hands keys to workers, and each worker goes *observe, plan, act*. [`views`] are what controllers hold of the objects
 //! that several of them look at. The [`manager`] begins those that were asked for.
 
+pub mod certificates;
 pub mod clusterrole_aggregation;
 pub mod cronjob;
 pub mod daemonset;
@@ -24,6 +25,8 @@ pub mod nodelifecycle;
 pub mod own_writes;
 pub mod podgc;
 pub mod pods;
+pub mod pv_protection;
+pub mod pvc_protection;
 pub mod replicaset;
 pub mod replicationcontroller;
 pub mod resource_quota;

@@ -11,10 +11,10 @@ use tracing::info;
 use crate::frame::Context;
 use crate::views::ReplicaSet;
 use crate::{
-    clusterrole_aggregation, cronjob, daemonset, deployment, disruption, endpoints, endpointslice,
-    endpointslice_mirroring, garbage_collector, job, namespace, nodeipam, nodelifecycle, podgc, replicaset,
-    replicationcontroller, resource_quota, root_ca_publisher, serviceaccount, statefulset, tainteviction,
-    ttl_after_finished,
+    certificates, clusterrole_aggregation, cronjob, daemonset, deployment, disruption, endpoints,
+    endpointslice, endpointslice_mirroring, garbage_collector, job, namespace, nodeipam, nodelifecycle,
+    podgc, pv_protection, pvc_protection, replicaset, replicationcontroller, resource_quota,
+    root_ca_publisher, serviceaccount, statefulset, tainteviction, ttl_after_finished,
 };
 
 /// A controller that there is.
@@ -28,6 +28,23 @@ struct Known {
 
 /// All of them, in the order of their names.
 const KNOWN: &[Known] = &[
+    Known {
+        name: "certificatesigningrequest-approving-controller",
+        alias: "csrapproving",
+        begin: |context, _| Box::pin(async move { certificates::approving::run(&context).await }),
+    },
+    Known {
+        name: "certificatesigningrequest-cleaner-controller",
+        alias: "csrcleaner",
+        begin: |context, _| Box::pin(async move { certificates::cleaner::run(&context).await }),
+    },
+    Known {
+        name: "certificatesigningrequest-signing-controller",
+        alias: "csrsigning",
+        begin: |context, with| {
+            Box::pin(async move { certificates::signing::run(&context, with.signing).await })
+        },
+    },
     Known {
         name: "clusterrole-aggregation-controller",
         alias: "clusterrole-aggregation",
@@ -111,6 +128,16 @@ const KNOWN: &[Known] = &[
         begin: |context, with| {
             Box::pin(async move { nodelifecycle::run(&context, with.node_lifecycle).await })
         },
+    },
+    Known {
+        name: "persistentvolume-protection-controller",
+        alias: "pv-protection",
+        begin: |context, _| Box::pin(async move { pv_protection::run(&context).await }),
+    },
+    Known {
+        name: "persistentvolumeclaim-protection-controller",
+        alias: "pvc-protection",
+        begin: |context, _| Box::pin(async move { pvc_protection::run(&context).await }),
     },
     Known {
         name: "pod-garbage-collector-controller",
@@ -264,6 +291,8 @@ pub struct Manager {
     pub concurrent_ttl_after_finished_syncs: usize,
     /// Workers of the ReplicationController controller.
     pub concurrent_rc_syncs: usize,
+    /// What signs certificates; without it nothing does.
+    pub signing: certificates::signing::Config,
 }
 
 impl Default for Manager {
@@ -289,6 +318,7 @@ impl Default for Manager {
             concurrent_cron_job_syncs: 5,
             concurrent_ttl_after_finished_syncs: 5,
             concurrent_rc_syncs: 5,
+            signing: certificates::signing::Config::default(),
         }
     }
 }

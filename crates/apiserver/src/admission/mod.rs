@@ -4,6 +4,7 @@
 //! (`admit`); when the kind's strategy has shaped and judged the object, each may refuse the outcome (`validate`).
 //! Plugins read the caches; they do not call the API.
 
+mod certificates;
 mod default_ingress_class;
 mod default_storage_class;
 mod default_toleration_seconds;
@@ -178,6 +179,9 @@ fn all() -> Vec<Box<dyn Plugin>> {
         Box::new(storage_object_in_use_protection::StorageObjectInUseProtection),
         Box::new(persistent_volume_claim_resize::PersistentVolumeClaimResize),
         Box::new(runtime_class::RuntimeClass),
+        Box::new(certificates::CertificateApproval),
+        Box::new(certificates::CertificateSigning),
+        Box::new(certificates::CertificateSubjectRestriction),
         Box::new(default_ingress_class::DefaultIngressClass),
         Box::new(resource_quota::ResourceQuota),
     ]

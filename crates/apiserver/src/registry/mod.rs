@@ -12,6 +12,7 @@ mod authentication;
 mod authorization;
 mod autoscaling;
 mod batch;
+mod certificates;
 mod continuation;
 mod coordination;
 mod core;

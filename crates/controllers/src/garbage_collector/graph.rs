@@ -79,7 +79,9 @@ impl Graph {
             Some(Known::Seen { object, .. }) => Some(object),
             _ => None,
         };
-        self.relink(&id, before.as_deref(), object, &mut effects);
+        if before.as_ref().is_none_or(|before| before.owners != object.owners) {
+            self.relink(&id, before.as_deref(), object, &mut effects);
+        }
         self.transition(&id, before.as_deref(), object, &mut effects);
         effects
     }

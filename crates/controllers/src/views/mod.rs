@@ -8,6 +8,7 @@ mod job;
 mod node;
 mod owned;
 mod pod;
+mod protection;
 mod replica_set;
 mod service;
 mod stateful_set;
@@ -22,6 +23,7 @@ pub use pod::{
     End, JOB_INDEX, JOB_INDEX_FAILURES, JOB_INDEX_IGNORED_FAILURES, JOB_TRACKING, JobIndex, NamedPort, Phase,
     Pod, next_available,
 };
+pub use protection::Protection;
 pub use replica_set::ReplicaSet;
 pub use service::Service;
 pub use stateful_set::StatefulSet;

@@ -1,13 +1,26 @@
 //! Controllers in a cluster of the test's process, under the identities that they have upstream.
 
+use std::sync::OnceLock;
+
 use coracle_api::Value;
 use coracle_client::{Access, Client, ListOptions, Resource, Tasks};
+use coracle_controllers::certificates::signing::{self, Authority};
 use coracle_controllers::{Context, Manager};
 use coracle_testkit::Cluster;
 use coracle_testkit::objects::object;
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair};
 
-/// What pods know the server by.
-pub(crate) const AUTHORITY: &str = "-----BEGIN CERTIFICATE-----";
+/// The authority of the test's clusters: its certificate and its key.
+pub(crate) fn authority() -> &'static (String, String) {
+    static MADE: OnceLock<(String, String)> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, "test-ca");
+        let key = KeyPair::generate().unwrap();
+        (params.self_signed(&key).unwrap().pem(), key.serialize_pem())
+    })
+}
 
 /// A cluster with controllers; they end when it is dropped.
 pub(crate) struct Controlled {
@@ -22,7 +35,13 @@ impl Controlled {
     }
 
     pub(crate) async fn start_with(manager: Manager) -> Controlled {
-        let controllers = Manager { root_ca: Some(AUTHORITY.into()), ..manager };
+        let (certificate, key) = authority();
+        let signer = Authority::from_pem(certificate.as_bytes(), key.as_bytes()).unwrap();
+        let controllers = Manager {
+            root_ca: Some(certificate.as_str().into()),
+            signing: signing::Config::with(&signer),
+            ..manager
+        };
         let cluster = Cluster::start().await;
         let manager = cluster.client_as("system:kube-controller-manager", &[]);
         let context = Context::new(&manager, cluster.accounts(), Tasks::new());

@@ -10,12 +10,45 @@ use super::not_yet::NOT_YET;
 use crate::flags::values::{duration, file, list, number, switch, text};
 use crate::flags::{Flag, Table, Takes};
 
+/// Where an authority is.
+#[derive(Default)]
+pub(super) struct PairFiles {
+    pub(super) certificate: Option<PathBuf>,
+    pub(super) key: Option<PathBuf>,
+}
+
+/// Where the authorities are that sign certificates.
+pub(super) struct SigningFiles {
+    /// For all signers at once.
+    pub(super) all: PairFiles,
+    pub(super) kubelet_serving: PairFiles,
+    pub(super) kubelet_client: PairFiles,
+    pub(super) apiserver_client: PairFiles,
+    pub(super) legacy_unknown: PairFiles,
+    pub(super) duration: Duration,
+}
+
+impl Default for SigningFiles {
+    fn default() -> SigningFiles {
+        SigningFiles {
+            all: PairFiles::default(),
+            kubelet_serving: PairFiles::default(),
+            kubelet_client: PairFiles::default(),
+            apiserver_client: PairFiles::default(),
+            legacy_unknown: PairFiles::default(),
+            duration: Duration::from_secs(365 * 24 * 3600),
+        }
+    }
+}
+
 /// The flags as they were given.
 pub(super) struct Options {
     pub(super) kubeconfig: Option<PathBuf>,
     pub(super) master: String,
     pub(super) controllers: Vec<String>,
     pub(super) manager: Manager,
+    pub(super) root_ca_file: Option<PathBuf>,
+    pub(super) signing: SigningFiles,
     pub(super) qps: i64,
     pub(super) burst: i64,
     pub(super) own_accounts: bool,
@@ -36,6 +69,8 @@ impl Default for Options {
             master: String::new(),
             controllers: Vec::new(),
             manager: Manager::default(),
+            root_ca_file: None,
+            signing: SigningFiles::default(),
             qps: 20,
             burst: 30,
             own_accounts: false,
@@ -57,6 +92,7 @@ pub(super) const TABLE: Table<Options> = Table {
     sections: &[
         "generic",
         "leader election",
+        "certificatesigningrequest-signing-controller",
         "cronjob-controller",
         "daemonset-controller",
         "deployment-controller",
@@ -66,15 +102,19 @@ pub(super) const TABLE: Table<Options> = Table {
         SECTIONS[3],
         SECTIONS[4],
         SECTIONS[5],
+        "garbage-collector-controller",
         "job-controller",
+        "namespace-controller",
         "replicaset-controller",
         "replicationcontroller-controller",
+        "resourcequota-controller",
+        "serviceaccount-controller",
         "statefulset-controller",
         "ttl-after-finished-controller",
         "misc",
         "logs",
     ],
-    flags: &[GENERIC, ELECTION, NODES, CONTROLLERS],
+    flags: &[GENERIC, ELECTION, NODES, CONTROLLERS, UPKEEP, SIGNING],
     not_yet: NOT_YET,
 };
 
@@ -262,4 +302,97 @@ const CONTROLLERS: &[Flag<Options>] = &[
         "Finished Jobs that are looked at in parallel",
         |options, given| workers(&mut options.manager.concurrent_ttl_after_finished_syncs, given),
     ),
+];
+
+const UPKEEP: &[Flag<Options>] = &[
+    value(
+        "garbage-collector-controller",
+        "concurrent-gc-syncs",
+        "NUMBER",
+        "20",
+        "Objects that the garbage collector looks at in parallel",
+        |options, given| workers(&mut options.manager.concurrent_gc_syncs, given),
+    ),
+    value(
+        "namespace-controller",
+        "concurrent-namespace-syncs",
+        "NUMBER",
+        "10",
+        "Namespaces that are emptied in parallel",
+        |options, given| workers(&mut options.manager.concurrent_namespace_syncs, given),
+    ),
+    value(
+        "resourcequota-controller",
+        "concurrent-resource-quota-syncs",
+        "NUMBER",
+        "5",
+        "Quotas that are summed up in parallel",
+        |options, given| workers(&mut options.manager.concurrent_resource_quota_syncs, given),
+    ),
+    value(
+        "serviceaccount-controller",
+        "root-ca-file",
+        "FILE",
+        "",
+        "The authority that pods know the server by; without it that of the kubeconfig file",
+        |options, given| file(&mut options.root_ca_file, given),
+    ),
+];
+
+/// A file of a signer.
+const fn signing(
+    name: &'static str,
+    about: &'static str,
+    set: fn(&mut Options, &str) -> Result<(), String>,
+) -> Flag<Options> {
+    value("certificatesigningrequest-signing-controller", name, "FILE", "", about, set)
+}
+
+const SIGNING: &[Flag<Options>] = &[
+    signing("cluster-signing-cert-file", "The authority that signs, for all signers", |options, given| {
+        file(&mut options.signing.all.certificate, given)
+    }),
+    signing("cluster-signing-key-file", "Its key", |options, given| {
+        file(&mut options.signing.all.key, given)
+    }),
+    value(
+        "certificatesigningrequest-signing-controller",
+        "cluster-signing-duration",
+        "DURATION",
+        "8760h0m0s",
+        "How long certificates are valid at most",
+        |options, given| duration(&mut options.signing.duration, given),
+    ),
+    signing(
+        "cluster-signing-kubelet-serving-cert-file",
+        "The authority of kubernetes.io/kubelet-serving",
+        |options, given| file(&mut options.signing.kubelet_serving.certificate, given),
+    ),
+    signing("cluster-signing-kubelet-serving-key-file", "Its key", |options, given| {
+        file(&mut options.signing.kubelet_serving.key, given)
+    }),
+    signing(
+        "cluster-signing-kubelet-client-cert-file",
+        "The authority of kubernetes.io/kube-apiserver-client-kubelet",
+        |options, given| file(&mut options.signing.kubelet_client.certificate, given),
+    ),
+    signing("cluster-signing-kubelet-client-key-file", "Its key", |options, given| {
+        file(&mut options.signing.kubelet_client.key, given)
+    }),
+    signing(
+        "cluster-signing-kube-apiserver-client-cert-file",
+        "The authority of kubernetes.io/kube-apiserver-client",
+        |options, given| file(&mut options.signing.apiserver_client.certificate, given),
+    ),
+    signing("cluster-signing-kube-apiserver-client-key-file", "Its key", |options, given| {
+        file(&mut options.signing.apiserver_client.key, given)
+    }),
+    signing(
+        "cluster-signing-legacy-unknown-cert-file",
+        "The authority of kubernetes.io/legacy-unknown",
+        |options, given| file(&mut options.signing.legacy_unknown.certificate, given),
+    ),
+    signing("cluster-signing-legacy-unknown-key-file", "Its key", |options, given| {
+        file(&mut options.signing.legacy_unknown.key, given)
+    }),
 ];

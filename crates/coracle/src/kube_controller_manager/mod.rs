@@ -3,6 +3,7 @@
 mod flags;
 mod nodes;
 mod not_yet;
+mod settings;
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use crate::host;
 use crate::process::{self, ProcessError};
 use crate::world::WORLD;
 use flags::Options;
+use settings::SettingsError;
 
 /// Runs the controllers alone.
 #[derive(Args)]
@@ -34,6 +36,8 @@ pub(crate) enum ManagerError {
     CommandLine(#[from] Mistakes),
     #[error("--controllers: {0}")]
     Controllers(#[from] UnknownController),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
     #[error(transparent)]
     Election(#[from] BadTimes),
     #[error("there is no way to the server")]
@@ -70,6 +74,7 @@ async fn manage(options: &Options) -> Result<(), ManagerError> {
     let environment = Environment::read(|name| std::env::var(name).ok());
     let server = Some(options.master.as_str()).filter(|server| !server.is_empty());
     let config = Config::load(options.kubeconfig.as_deref(), server, &environment)?;
+    let manager = settings::complete(manager, options, &config)?;
     let client = Client::connect(config.clone(), WORLD).await?.named(&controllers::user_agent(""));
     let tasks = Tasks::new();
     let own = own_clients(options, config, &client).await?;

@@ -26,6 +26,7 @@ use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::connect::KubeletConfig;
 use coracle_apiserver::{Config, Doors, InProcess, RunError, serve};
 use coracle_client::{Journal, Tasks};
+use coracle_controllers::certificates::signing::{self, Authority, AuthorityError};
 use coracle_controllers::manager::UnknownController;
 use coracle_controllers::{Manager, Selected, nodeipam, nodelifecycle};
 use coracle_store::face::{Face, FaceConfig, FaceError, FaceTls, Listen};
@@ -107,6 +108,8 @@ pub(crate) enum ServerError {
     Node(#[from] NodeError),
     #[error("--controllers: {0}")]
     Controllers(#[from] UnknownController),
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
     #[error(transparent)]
     Run(#[from] RunError),
 }
@@ -247,7 +250,7 @@ impl Server {
     }
 
     /// The controllers of a cluster that makes its own certificates.
-    fn manager(&self, authority: &Pair, place: &Place) -> Result<Manager, UnknownController> {
+    fn manager(&self, authority: &Pair, place: &Place) -> Result<Manager, ServerError> {
         let node_lifecycle = nodelifecycle::Config {
             monitor_grace: self.nodes.node_monitor_grace_period,
             eviction_rate: self.nodes.node_eviction_rate,
@@ -260,8 +263,10 @@ impl Server {
             ..nodeipam::Config::default()
         };
         let root_ca = Some(authority.certificate.as_str().into());
+        let signer = Authority::from_pem(authority.certificate.as_bytes(), authority.key.as_bytes())?;
+        let signing = signing::Config::with(&signer);
         let selected = Selected::parse(&self.controllers)?;
-        Ok(Manager { selected, root_ca, node_ipam, node_lifecycle, ..Manager::default() })
+        Ok(Manager { selected, root_ca, node_ipam, node_lifecycle, signing, ..Manager::default() })
     }
 
     /// The ranges and ports of this cluster. Without a node they are in nobody's way.

@@ -151,7 +151,7 @@ fn an_unknown_controller_or_flag_is_refused() {
     let manager = "kube-controller-manager";
     refused(&[manager, "--controllers=nonsense"], "\"nonsense\" is not in the list of known controllers");
     refused(&[manager, "--nonsense"], "unknown flag: --nonsense");
-    refused(&[manager, "--root-ca-file=x"], "is not supported yet");
+    refused(&[manager, "--cluster-name=x"], "is not supported yet");
     refused(
         &[manager, "--leader-elect-renew-deadline=20s"],
         "leaseDuration must be greater than renewDeadline",

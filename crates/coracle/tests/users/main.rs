@@ -10,6 +10,7 @@ mod cluster;
 mod controllers;
 mod dns;
 mod fixtures;
+mod intruders;
 mod keeping;
 mod life;
 mod openapi;

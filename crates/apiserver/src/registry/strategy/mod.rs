@@ -24,8 +24,8 @@ use serde::de::DeserializeOwned;
 
 use super::{
     OwnMetadata, Part, Registry, Scope, admissionregistration, apiextensions, apiregistration, apps,
-    autoscaling, batch, coordination, core, discovery, flowcontrol, networking, policy, rbac, scheduling,
-    storage,
+    autoscaling, batch, certificates, coordination, core, discovery, flowcontrol, networking, policy, rbac,
+    scheduling, storage,
 };
 use crate::ApiError;
 
@@ -232,6 +232,9 @@ pub(super) fn of(resource: &Resource) -> &'static dyn AnyStrategy {
         }
         ("batch", "cronjobs") => &batch::cron_job::CronJobs,
         ("batch", "jobs") => &batch::job::Jobs,
+        ("certificates.k8s.io", "certificatesigningrequests") => {
+            &certificates::certificate_signing_request::CertificateSigningRequests
+        }
         ("coordination.k8s.io", "leases") => &coordination::lease::Leases,
         ("discovery.k8s.io", "endpointslices") => &discovery::endpoint_slice::EndpointSlices,
         ("flowcontrol.apiserver.k8s.io", "flowschemas") => &flowcontrol::FlowSchemas,

@@ -34,13 +34,22 @@ impl Identity {
 pub(crate) struct Connection(StreamOwned<ClientConnection, TcpStream>);
 
 impl Connection {
-    pub(crate) fn open(folder: &Path, address: &str, identity: Identity, protocol: &[u8]) -> Connection {
+    /// Whoever shows no certificate is nobody.
+    pub(crate) fn open(
+        folder: &Path,
+        address: &str,
+        identity: impl Into<Option<Identity>>,
+        protocol: &[u8],
+    ) -> Connection {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_file(folder.join("pki/ca.crt")).unwrap()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let builder = builder.unwrap().with_root_certificates(roots);
-        let mut config = builder.with_client_auth_cert(identity.certificates, identity.key).unwrap();
+        let mut config = match identity.into() {
+            Some(identity) => builder.with_client_auth_cert(identity.certificates, identity.key).unwrap(),
+            None => builder.with_no_client_auth(),
+        };
         config.alpn_protocols = vec![protocol.to_vec()];
         let name = ServerName::try_from("127.0.0.1").unwrap();
         let client = ClientConnection::new(Arc::new(config), name).unwrap();

@@ -1,0 +1,25 @@
+//! CertificateApproval: approving takes the right to approve for the signer.
+
+use async_trait::async_trait;
+use coracle_api::Value;
+
+use super::super::{Attributes, Plugin};
+use super::{GROUP, REQUESTS, check};
+use crate::ApiError;
+use crate::registry::Part;
+
+pub(in crate::admission) struct CertificateApproval;
+
+#[async_trait]
+impl Plugin for CertificateApproval {
+    fn name(&self) -> &'static str {
+        "CertificateApproval"
+    }
+
+    async fn validate(&self, _: Option<&Value>, attributes: &Attributes<'_>) -> Result<(), ApiError> {
+        if !attributes.is_of(GROUP, REQUESTS) || attributes.part != Part::Approval {
+            return Ok(());
+        }
+        check("approve", "approve", attributes).await
+    }
+}

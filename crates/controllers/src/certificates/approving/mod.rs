@@ -1,0 +1,125 @@
+//! Approval: nodes get the certificates by which they are clients, if they may have them.
+
+pub mod plan;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use coracle_api::time::Timestamp;
+use coracle_api::{Map, Value};
+use coracle_client::{Access, Cached, Error, Informer, ObjectKey, Resource, WorkQueue};
+
+use super::request::RequestError;
+use super::{ACCOUNT, add_condition, resource};
+use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use plan::Question;
+
+/// The controller.
+pub struct Approving {
+    requests: Informer<Value>,
+    access: Access,
+    reviews: Access,
+}
+
+/// Why a request was not approved.
+#[derive(Debug, thiserror::Error)]
+pub enum ActError {
+    /// It cannot be read.
+    #[error("unable to parse csr")]
+    Request(#[from] RequestError),
+    /// Who may do what could not be asked.
+    #[error("cannot ask for a review")]
+    Review(#[source] Error),
+    /// It could not be written.
+    #[error("error updating approval for csr")]
+    Write(#[source] Error),
+    /// Who asks may not have it; that may change.
+    #[error("recognized csr as {0:?} but subject access review was not approved")]
+    NotAllowed(Vec<&'static str>),
+}
+
+/// Begins the controller. Never returns.
+pub async fn run(context: &Context) {
+    let queue = WorkQueue::new("certificate");
+    let mut feeds = Feeds::new(context.tasks.clone());
+    let requests: Informer<Value> = context.informers.of(&resource());
+    let concerned = queue.clone();
+    feeds.follow(&requests, move |change| {
+        if let Some(request) = change.object() {
+            concerned.add(request.key.clone());
+        }
+    });
+    let client = context.client(ACCOUNT);
+    let reviews = Resource::builtin("authorization.k8s.io", "v1", "subjectaccessreviews");
+    let (access, reviews) = (client.resource(&resource()), client.resource(&reviews));
+    Shell::new(Approving { requests, access, reviews }, queue, context).run(feeds, 1).await;
+}
+
+impl Approving {
+    /// Whether who made a request is allowed to create this part of requests.
+    async fn allows(&self, object: &Value, question: Question) -> Result<bool, ActError> {
+        let mut wanted = Map::new();
+        for (name, text) in [
+            ("group", "certificates.k8s.io"),
+            ("version", "*"),
+            ("resource", "certificatesigningrequests"),
+            ("subresource", question.part),
+            ("verb", "create"),
+        ] {
+            wanted.insert(name, text);
+        }
+        let mut spec = Map::new();
+        spec.insert("resourceAttributes", wanted);
+        for (from, to) in [("username", "user"), ("uid", "uid"), ("groups", "groups"), ("extra", "extra")] {
+            if let Some(value) = object.at(&["spec", from]) {
+                spec.insert(to, value.clone());
+            }
+        }
+        let mut review = Map::new();
+        review.insert("apiVersion", "authorization.k8s.io/v1");
+        review.insert("kind", "SubjectAccessReview");
+        review.insert("spec", spec);
+        let answer = self.reviews.create(&Value::Object(review)).await.map_err(ActError::Review)?;
+        Ok(answer.at(&["status", "allowed"]).and_then(Value::as_bool).unwrap_or_default())
+    }
+}
+
+#[async_trait]
+impl Controller for Approving {
+    type Key = ObjectKey;
+    type Observed = Arc<Cached<Value>>;
+    type Plan = Result<Vec<Question>, RequestError>;
+    type Error = ActError;
+
+    const NAME: &'static str = "certificatesigningrequest-approving-controller";
+
+    fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Value>>> {
+        let Some(request) = self.requests.get(key) else { return Observation::Gone };
+        Observation::Seen { uid: request.uid.clone(), observed: request }
+    }
+
+    fn plan(request: &Arc<Cached<Value>>, _: Timestamp) -> Self::Plan {
+        plan::plan(request)
+    }
+
+    async fn act(
+        &self,
+        _: &ObjectKey,
+        request: Arc<Cached<Value>>,
+        plan: Self::Plan,
+    ) -> Result<Requeue, ActError> {
+        let questions = plan?;
+        for question in &questions {
+            if self.allows(&request, *question).await? {
+                let mut approved = request.object.clone();
+                add_condition(&mut approved, "Approved", "AutoApproved", question.message);
+                let written = self.access.clone().subresource("approval").update(&approved).await;
+                return written.map(|_| Requeue::OnEvent).map_err(ActError::Write);
+            }
+        }
+        match questions.is_empty() {
+            true => Ok(Requeue::OnEvent),
+            false => Err(ActError::NotAllowed(questions.iter().map(|question| question.part).collect())),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The cleaner: requests that were decided, or that nobody cares for, go after a while.
+
+pub mod plan;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use coracle_api::Value;
+use coracle_api::time::Timestamp;
+use coracle_client::{Access, DeleteOptions, Error, Informer, ObjectKey, WorkQueue};
+
+use super::{ACCOUNT, resource};
+use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+
+/// The controller.
+pub struct Cleaner {
+    requests: Informer<Value>,
+    access: Access,
+}
+
+/// What is done about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// Nothing, until something happens.
+    Keep,
+    /// Nothing, for so long.
+    Wait(Duration),
+    /// It goes.
+    Delete,
+}
+
+/// The request could not be deleted.
+#[derive(Debug, thiserror::Error)]
+#[error("unable to delete CSR")]
+pub struct ActError(#[source] Error);
+
+/// Begins the controller. Never returns.
+pub async fn run(context: &Context) {
+    let queue = WorkQueue::new("csrcleaner");
+    let mut feeds = Feeds::new(context.tasks.clone());
+    let requests: Informer<Value> = context.informers.of(&resource());
+    let concerned = queue.clone();
+    feeds.follow(&requests, move |change| {
+        if let Some(request) = change.object() {
+            concerned.add(request.key.clone());
+        }
+    });
+    let access = context.client(ACCOUNT).resource(&resource());
+    Shell::new(Cleaner { requests, access }, queue, context).run(feeds, 1).await;
+}
+
+#[async_trait]
+impl Controller for Cleaner {
+    type Key = ObjectKey;
+    type Observed = Option<Timestamp>;
+    type Plan = Plan;
+    type Error = ActError;
+
+    const NAME: &'static str = "certificatesigningrequest-cleaner-controller";
+
+    fn observe(&self, key: &ObjectKey) -> Observation<Option<Timestamp>> {
+        let Some(request) = self.requests.get(key) else { return Observation::Gone };
+        Observation::Seen { uid: request.uid.clone(), observed: plan::goes_at(&request) }
+    }
+
+    fn plan(goes_at: &Option<Timestamp>, now: Timestamp) -> Plan {
+        match goes_at {
+            None => Plan::Keep,
+            Some(at) if *at < now => Plan::Delete,
+            // A second later, so that it has really passed.
+            Some(at) => Plan::Wait(at.since(now).to_std().unwrap_or_default() + Duration::from_secs(1)),
+        }
+    }
+
+    async fn act(&self, key: &ObjectKey, _: Option<Timestamp>, plan: Plan) -> Result<Requeue, ActError> {
+        match plan {
+            Plan::Keep => Ok(Requeue::OnEvent),
+            Plan::Wait(time) => Ok(Requeue::After(time)),
+            Plan::Delete => match self.access.delete(&key.name, &DeleteOptions::default()).await {
+                Err(error) if !error.is_not_found() => Err(ActError(error)),
+                _ => Ok(Requeue::OnEvent),
+            },
+        }
+    }
+}

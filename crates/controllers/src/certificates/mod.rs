@@ -1,0 +1,43 @@
+//! Certificates that the cluster is asked for: [`approving`] says yes to what nodes may have, [`signing`] makes what was
+//! approved, [`cleaner`] takes old requests away. What all three look at in a request is in [`request`].
+
+pub mod approving;
+pub mod cleaner;
+pub mod request;
+pub mod signing;
+
+use coracle_api::{Map, Value};
+use coracle_client::Resource;
+
+/// Whose account all three have.
+const ACCOUNT: &str = "certificate-controller";
+
+fn resource() -> Resource {
+    Resource::builtin("certificates.k8s.io", "v1", "certificatesigningrequests")
+}
+
+/// The conditions of a request.
+fn conditions(object: &Value) -> impl Iterator<Item = &Map> {
+    let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+    conditions.iter().filter_map(Value::as_object)
+}
+
+/// Whether a request has a condition of a kind.
+fn has(object: &Value, kind: &str) -> bool {
+    conditions(object).any(|condition| condition.text("type") == kind)
+}
+
+/// Adds a condition to a request.
+fn add_condition(object: &mut Value, kind: &str, reason: &str, message: &str) {
+    let Some(members) = object.as_object_mut() else { return };
+    let mut condition = Map::new();
+    condition.insert("type", kind);
+    condition.insert("status", "True");
+    condition.insert("reason", reason);
+    condition.insert("message", message);
+    let conditions =
+        members.object_mut("status").get_or_insert_with("conditions", || Value::Array(Vec::new()));
+    if let Some(conditions) = conditions.as_array_mut() {
+        conditions.push(Value::Object(condition));
+    }
+}

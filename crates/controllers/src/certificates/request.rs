@@ -1,0 +1,194 @@
+//! What a certificate is asked for: the request as its maker signed it, and what the signers of Kubernetes ask of one.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use coracle_api::Value;
+use rustls_pki_types::CertificateSigningRequestDer;
+use rustls_pki_types::pem::PemObject;
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::extensions::{GeneralName, ParsedExtension};
+use x509_parser::prelude::FromDer;
+
+/// A request for a certificate, read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// Who the certificate is for, as it will stand in it.
+    pub subject: Vec<u8>,
+    /// The key, as it will stand in the certificate.
+    pub key: Vec<u8>,
+    /// The subject's common name: the user.
+    pub common_name: String,
+    /// The subject's organizations: the user's groups.
+    pub organizations: Vec<String>,
+    /// Other names of the subject.
+    pub names: Names,
+}
+
+/// Other names of a subject.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// Hosts.
+    pub dns: Vec<String>,
+    /// Mail addresses.
+    pub emails: Vec<String>,
+    /// Addresses of hosts.
+    pub addresses: Vec<IpAddr>,
+    /// Resources.
+    pub uris: Vec<String>,
+}
+
+/// Why a request cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// It is in no form that anybody knows.
+    #[error("PEM block type must be CERTIFICATE REQUEST")]
+    Pem,
+    /// It is not what its form says.
+    #[error("not a certificate request")]
+    Malformed,
+}
+
+impl Request {
+    /// The request that a CertificateSigningRequest carries.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn of(object: &Value) -> Result<Request, RequestError> {
+        let text = object.at(&["spec", "request"]).and_then(Value::as_str).unwrap_or_default();
+        let pem = STANDARD.decode(text).map_err(|_| RequestError::Pem)?;
+        let der = CertificateSigningRequestDer::from_pem_slice(&pem).map_err(|_| RequestError::Pem)?;
+        let (_, read) = X509CertificationRequest::from_der(&der).map_err(|_| RequestError::Malformed)?;
+        let info = &read.certification_request_info;
+        let texts = |found: Option<&str>| found.unwrap_or_default().to_string();
+        let mut names = Names::default();
+        for extension in read.requested_extensions().into_iter().flatten() {
+            if let ParsedExtension::SubjectAlternativeName(others) = extension {
+                others.general_names.iter().for_each(|name| names.add(name));
+            }
+        }
+        Ok(Request {
+            subject: info.subject.as_raw().to_vec(),
+            key: info.subject_pki.raw.to_vec(),
+            common_name: texts(info.subject.iter_common_name().last().and_then(|name| name.as_str().ok())),
+            organizations: info
+                .subject
+                .iter_organization()
+                .filter_map(|name| name.as_str().ok())
+                .map(ToString::to_string)
+                .collect(),
+            names,
+        })
+    }
+
+    /// What a certificate of a node as a client must be; none: it is.
+    pub fn not_of_kubelet_client(&self, usages: &BTreeSet<&str>) -> Option<String> {
+        let Names { dns, emails, addresses, uris } = &self.names;
+        if self.organizations != ["system:nodes"] {
+            return Some("subject organization is not system:nodes".to_string());
+        }
+        let unwanted = [
+            (!dns.is_empty(), "DNS subjectAltNames are not allowed"),
+            (!emails.is_empty(), "Email subjectAltNames are not allowed"),
+            (!addresses.is_empty(), "IP subjectAltNames are not allowed"),
+            (!uris.is_empty(), "URI subjectAltNames are not allowed"),
+            (!self.is_node(), "subject common name does not begin with system:node:"),
+        ];
+        let unwanted = unwanted.into_iter().find(|(is_so, _)| *is_so).map(|(_, why)| why.to_string());
+        unwanted.or_else(|| unlike(usages, "client auth"))
+    }
+
+    /// What a certificate of a node as a server must be; none: it is.
+    pub fn not_of_kubelet_server(&self, usages: &BTreeSet<&str>) -> Option<String> {
+        let Names { dns, emails, addresses, uris } = &self.names;
+        if self.organizations != ["system:nodes"] {
+            return Some("subject organization is not system:nodes".to_string());
+        }
+        let unwanted = [
+            (dns.is_empty() && addresses.is_empty(), "DNS or IP subjectAltName is required"),
+            (!emails.is_empty(), "Email subjectAltNames are not allowed"),
+            (!uris.is_empty(), "URI subjectAltNames are not allowed"),
+        ];
+        let unwanted = unwanted.into_iter().find(|(is_so, _)| *is_so).map(|(_, why)| why.to_string());
+        let unnamed =
+            (!self.is_node()).then(|| "subject common name does not begin with system:node:".to_string());
+        unwanted.or_else(|| unlike(usages, "server auth")).or(unnamed)
+    }
+
+    fn is_node(&self) -> bool {
+        self.common_name.starts_with("system:node:")
+    }
+}
+
+impl Names {
+    /// Names of kinds that no certificate here has are left out.
+    fn add(&mut self, name: &GeneralName<'_>) {
+        match name {
+            GeneralName::DNSName(name) => self.dns.push((*name).to_string()),
+            GeneralName::RFC822Name(name) => self.emails.push((*name).to_string()),
+            GeneralName::URI(name) => self.uris.push((*name).to_string()),
+            GeneralName::IPAddress(bytes) => {
+                let four = <[u8; 4]>::try_from(*bytes).map(IpAddr::from);
+                let address = four.or_else(|_| <[u8; 16]>::try_from(*bytes).map(IpAddr::from));
+                self.addresses.extend(address.ok());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What a request wants its certificate to be good for.
+pub fn usages(object: &Value) -> BTreeSet<&str> {
+    let usages = object.at(&["spec", "usages"]).and_then(Value::as_array).unwrap_or_default();
+    usages.iter().filter_map(Value::as_str).collect()
+}
+
+/// Keys that only sign need not encipher.
+fn unlike(usages: &BTreeSet<&str>, purpose: &str) -> Option<String> {
+    let all = BTreeSet::from(["digital signature", "key encipherment", purpose]);
+    let less = BTreeSet::from(["digital signature", purpose]);
+    let sorted: Vec<&str> = all.iter().copied().collect();
+    (*usages != all && *usages != less).then(|| format!("usages did not match [{}]", sorted.join(" ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node() -> Request {
+        Request {
+            common_name: "system:node:n".to_string(),
+            organizations: vec!["system:nodes".to_string()],
+            ..Request::default()
+        }
+    }
+
+    #[test]
+    fn a_node_asks_for_what_nodes_have_and_nothing_else() {
+        let usages = |more: &[&'static str]| more.iter().copied().collect::<BTreeSet<&str>>();
+        let client = usages(&["digital signature", "client auth"]);
+        let check = |request: &Request, usages: &BTreeSet<&str>, expected: Option<&str>| {
+            assert_eq!(request.not_of_kubelet_client(usages).as_deref(), expected);
+        };
+        check(&node(), &client, None);
+        check(&node(), &usages(&["digital signature", "key encipherment", "client auth"]), None);
+        let wrong = "usages did not match [client auth digital signature key encipherment]";
+        check(&node(), &usages(&["digital signature", "server auth"]), Some(wrong));
+        let master =
+            Request { organizations: vec!["system:nodes".into(), "system:masters".into()], ..node() };
+        check(&master, &client, Some("subject organization is not system:nodes"));
+        let user = Request { common_name: "jane".into(), ..node() };
+        check(&user, &client, Some("subject common name does not begin with system:node:"));
+        let host = Request { names: Names { dns: vec!["h".into()], ..Names::default() }, ..node() };
+        check(&host, &client, Some("DNS subjectAltNames are not allowed"));
+
+        let server = usages(&["digital signature", "server auth"]);
+        assert_eq!(host.not_of_kubelet_server(&server), None);
+        let nameless = Some("DNS or IP subjectAltName is required".to_string());
+        assert_eq!(node().not_of_kubelet_server(&server), nameless);
+        let wrong = Some("usages did not match [digital signature key encipherment server auth]".to_string());
+        assert_eq!(host.not_of_kubelet_server(&client), wrong);
+    }
+}

@@ -1,0 +1,76 @@
+//! Whether a claim keeps its protection. Pure.
+
+use std::sync::Arc;
+
+use coracle_api::Value;
+use coracle_api::owner::controller_of;
+use coracle_client::Cached;
+
+use super::user::User;
+use crate::views::Protection;
+
+/// What keeps a claim while pods use it.
+pub const FINALIZER: &str = "kubernetes.io/pvc-protection";
+
+/// All that is known of a claim.
+pub struct Observed {
+    /// The claim.
+    pub claim: Arc<Cached<Value>>,
+    /// Pods that use it, as far as is known.
+    pub users: Vec<Arc<Cached<User>>>,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// Nothing.
+    Keep,
+    /// The finalizer is added.
+    Protect,
+    /// The finalizer is taken away, if the server knows of no user either.
+    Release,
+}
+
+/// What a claim needs.
+pub fn plan(observed: &Observed) -> Plan {
+    let used = || observed.users.iter().any(|pod| holds(pod, &pod.uid, &observed.claim));
+    match Protection::of(observed.claim.meta(), FINALIZER) {
+        Protection::Missing => Plan::Protect,
+        Protection::Waiting if !used() => Plan::Release,
+        Protection::Waiting | Protection::Settled => Plan::Keep,
+    }
+}
+
+/// Whether a pod keeps a claim.
+pub fn holds(user: &User, uid: &str, claim: &Value) -> bool {
+    let is_owner = controller_of(claim.meta()).is_some_and(|owner| owner.uid == uid);
+    user.holds(claim.meta().name(), is_owner)
+}
+
+#[cfg(test)]
+mod tests {
+    use coracle_api::codec::yaml;
+
+    use super::*;
+
+    fn cached<T: coracle_client::Projection>(text: &str) -> Arc<Cached<T>> {
+        Arc::new(Cached::of(yaml::decode(text.as_bytes()).unwrap()).unwrap())
+    }
+
+    #[test]
+    fn a_claim_is_protected_until_it_goes_and_nobody_uses_it() {
+        let check = |metadata: &str, node: &str, expected| {
+            let claim = cached(&format!("{{metadata: {metadata}}}"));
+            let pod = "{metadata: {name: p, uid: u}, spec: {nodeName: 'NODE', volumes: [{name: a, \
+                       persistentVolumeClaim: {claimName: c}}]}}";
+            let users = vec![cached(&pod.replace("NODE", node))];
+            assert_eq!(plan(&Observed { claim, users }), expected, "{metadata} {node}");
+        };
+        let going = "{name: c, deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [kubernetes.io/pvc-protection]}";
+        check("{name: c}", "n", Plan::Protect);
+        check("{name: c, finalizers: [kubernetes.io/pvc-protection]}", "n", Plan::Keep);
+        check(going, "n", Plan::Keep);
+        check(going, "", Plan::Release);
+        check("{name: c, deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [x]}", "", Plan::Keep);
+    }
+}

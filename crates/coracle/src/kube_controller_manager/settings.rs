@@ -1,0 +1,74 @@
+//! The authorities that flags name: read from their files once, at the beginning.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use coracle_client::Config;
+use coracle_client::config::Pem;
+use coracle_controllers::Manager;
+use coracle_controllers::certificates::signing::plan::Signer;
+use coracle_controllers::certificates::signing::{self, Authority, AuthorityError};
+
+use super::flags::{Options, PairFiles};
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SettingsError {
+    #[error("{}: {error}", file.display())]
+    File { file: PathBuf, error: io::Error },
+    #[error("{}", file.display())]
+    Authority { file: PathBuf, source: AuthorityError },
+    #[error("{0} is given without the file that belongs to it")]
+    Half(PathBuf),
+}
+
+/// The controllers with the authorities that the flags name. `config` says what the server is known by.
+pub(super) fn complete(
+    manager: Manager,
+    options: &Options,
+    config: &Config,
+) -> Result<Manager, SettingsError> {
+    let root_ca = root_ca(options, config)?.map(|text| text.as_str().into());
+    Ok(Manager { root_ca, signing: signing(options)?, ..manager })
+}
+
+/// Of the file that is named, or what the controllers themselves know the server by.
+fn root_ca(options: &Options, config: &Config) -> Result<Option<String>, SettingsError> {
+    let file = match (&options.root_ca_file, &config.authorities) {
+        (Some(file), _) | (None, Some(Pem::File(file))) => file,
+        (None, Some(Pem::Content(text))) => return Ok(Some(String::from_utf8_lossy(text).into_owned())),
+        (None, None) => return Ok(None),
+    };
+    read(file).map(|text| Some(String::from_utf8_lossy(&text).into_owned()))
+}
+
+fn signing(options: &Options) -> Result<signing::Config, SettingsError> {
+    let files = &options.signing;
+    let all = authority(&files.all)?;
+    let mut config = signing::Config { duration: files.duration, ..signing::Config::default() };
+    for (signer, own) in [
+        (Signer::KubeletServing, &files.kubelet_serving),
+        (Signer::KubeletClient, &files.kubelet_client),
+        (Signer::ApiServerClient, &files.apiserver_client),
+        (Signer::LegacyUnknown, &files.legacy_unknown),
+    ] {
+        if let Some(authority) = authority(own)?.or_else(|| all.clone()) {
+            config.authorities.insert(signer, authority);
+        }
+    }
+    Ok(config)
+}
+
+fn authority(files: &PairFiles) -> Result<Option<Authority>, SettingsError> {
+    match (&files.certificate, &files.key) {
+        (None, None) => Ok(None),
+        (Some(certificate), Some(key)) => {
+            let unreadable = |source| SettingsError::Authority { file: certificate.clone(), source };
+            Authority::from_pem(&read(certificate)?, &read(key)?).map(Some).map_err(unreadable)
+        }
+        (Some(alone), None) | (None, Some(alone)) => Err(SettingsError::Half(alone.clone())),
+    }
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, SettingsError> {
+    fs::read(file).map_err(|error| SettingsError::File { file: file.to_path_buf(), error })
+}
