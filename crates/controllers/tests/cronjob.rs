@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::Controlled;
+use common::{Controlled, number};
 use coracle_api::Value;
 use coracle_api::owner::controller_of;
 use coracle_client::{ListOptions, Patch};
@@ -38,6 +38,7 @@ async fn a_job_begins_when_it_is_time_and_goes_when_its_time_is_over() {
     .await;
     assert!(job.meta().name().starts_with("tick-"));
     assert_eq!(job.meta().label("of"), Some("tick"));
+    assert_eq!(number(&job, &["spec", "ttlSecondsAfterFinished"]), 1);
     assert!(job.meta().annotation("batch.kubernetes.io/cronjob-scheduled-timestamp").is_some());
     assert_eq!(controller_of(job.meta()).unwrap().uid, made.meta().uid());
     eventually("its success is noted", async || {
@@ -48,6 +49,13 @@ async fn a_job_begins_when_it_is_time_and_goes_when_its_time_is_over() {
     eventually("it is told to go", async || {
         let job = jobs.find(job.meta().name()).await.unwrap();
         job.is_none_or(|job| job.meta().is_being_deleted()).then_some(())
+    })
+    .await;
+    eventually("its beginning is told", async || {
+        let told = format!("Created job {}", job.meta().name());
+        let events = cluster.list("events").await;
+        let said = |event: &Value| event.get("message").and_then(Value::as_str) == Some(told.as_str());
+        events.iter().any(said).then_some(())
     })
     .await;
     running.stop().await;

@@ -11,9 +11,14 @@ const SHORTEST: i64 = 1;
 /// Never longer, in seconds.
 const LONGEST: i64 = 15 * 60;
 
-/// For each DaemonSet, in each generation, and each node: when one was last replaced, and for how long the next is left.
+/// By node: when one was last replaced, and for how long the next is left.
+type Losses = BTreeMap<Text, (Timestamp, i64)>;
+/// The losses of each DaemonSet, in each generation.
+type All = BTreeMap<(Text, i64), Losses>;
+
+/// What pods have been lost.
 #[derive(Default)]
-pub(super) struct Patience(Mutex<BTreeMap<(Text, i64), BTreeMap<Text, (Timestamp, i64)>>>);
+pub(super) struct Patience(Mutex<All>);
 
 impl Patience {
     /// Until when failed pods are left, by node.
@@ -38,7 +43,7 @@ impl Patience {
         self.lock().retain(|(uid, _), _| !is_gone(uid));
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(Text, i64), BTreeMap<Text, (Timestamp, i64)>>> {
+    fn lock(&self) -> MutexGuard<'_, All> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

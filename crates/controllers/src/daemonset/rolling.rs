@@ -9,9 +9,12 @@ use super::fit::Fit;
 use super::plan::{OnNode, Pods, View};
 use crate::views::Pod;
 
+/// A pod, where there is one.
+type Place = Option<Arc<Cached<Pod>>>;
+
 /// The new and the old pod of a node; `None`: there are more than one of a kind, and a later look will see fewer.
-fn pair(view: &View<'_>, there: &OnNode) -> Option<(Option<Arc<Cached<Pod>>>, Option<Arc<Cached<Pod>>>)> {
-    let (mut new, mut old) = (None, None);
+fn pair(view: &View<'_>, there: &OnNode) -> Option<(Place, Place)> {
+    let (mut new, mut old): (Place, Place) = (None, None);
     for pod in there.iter().filter(|pod| !pod.is_being_deleted) {
         let place = if view.is_updated(pod) { &mut new } else { &mut old };
         if place.replace(pod.clone()).is_some() {
