@@ -42,11 +42,11 @@ pub(super) fn wants_upgrade(head: &Parts) -> bool {
 
 impl Connect {
     /// Hands on a request that leaves HTTP, and carries what follows.
-    pub(super) async fn upgrade(&self, errand: Errand<'_>) -> Result<Answer, ApiError> {
+    pub(super) async fn upgrade(&self, errand: &Errand<'_>) -> Result<Answer, ApiError> {
         let Some(client) = errand.head.extensions.get::<OnUpgrade>().cloned() else {
             return Err(ApiError::unexplained("request connection cannot be hijacked"));
         };
-        let request = request(&errand, Empty::<Bytes>::new())?;
+        let request = request(errand, Empty::<Bytes>::new())?;
         let tls = self.settings(&errand.place, Wanted::Verified);
         let sent = dial::send(&errand.place, &tls, self.config.timeout, request, &self.tasks).await;
         let answer =
@@ -75,10 +75,10 @@ impl Connect {
     /// Hands on a request, as a proxy does.
     pub(super) async fn proxy<B: RequestBody>(
         &self,
-        errand: Errand<'_>,
+        errand: &Errand<'_>,
         body: B,
     ) -> Result<Answer, ApiError> {
-        let mut request = request(&errand, body)?;
+        let mut request = request(errand, body)?;
         rewrite::remove_hop_by_hop(request.headers_mut());
         let tls = self.settings(&errand.place, Wanted::Verified);
         let sent = dial::send(&errand.place, &tls, self.config.timeout, request, &self.tasks).await;

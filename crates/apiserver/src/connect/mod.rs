@@ -69,7 +69,7 @@ pub(crate) enum What {
 impl What {
     /// `None`: the road of objects is the right one.
     pub(crate) fn of(target: &Target) -> Option<What> {
-        if target.group != "" || target.version != "v1" || target.name.is_empty() {
+        if !target.group.is_empty() || target.version != "v1" || target.name.is_empty() {
             return None;
         }
         match (target.resource.as_str(), target.subresource.as_str()) {
@@ -167,7 +167,7 @@ impl Connect {
         if !wants_upgrade(ask.head) {
             return Err(ApiError::bad_request("Upgrade request required"));
         }
-        self.upgrade(Errand { head: ask.head, place, path: format!("{path}?{query}"), prefix: "" }).await
+        self.upgrade(&Errand { head: ask.head, place, path: format!("{path}?{query}"), prefix: "" }).await
     }
 
     async fn pass_on<B: RequestBody>(&self, ask: &Ask<'_>, body: B) -> Result<Answer, ApiError> {
@@ -192,8 +192,8 @@ impl Connect {
         let path = format!("/{}{query}", rest.trim_start_matches('/'));
         let errand = Errand { head: ask.head, place, path, prefix };
         match wants_upgrade(ask.head) {
-            true => self.upgrade(errand).await,
-            false => self.proxy(errand, body).await,
+            true => self.upgrade(&errand).await,
+            false => self.proxy(&errand, body).await,
         }
     }
 
@@ -276,7 +276,9 @@ impl Connect {
         name: &str,
     ) -> Result<T, ApiError> {
         let resource = crate::registry::served()
-            .find(|resource| resource.group == "" && resource.version == "v1" && resource.plural == plural)
+            .find(|resource| {
+                resource.group.is_empty() && resource.version == "v1" && resource.plural == plural
+            })
             .ok_or_else(ApiError::no_such_resource)?;
         let scope = Scope::new(resource, namespace, caller);
         let entry = self.registry.get(&scope, name)?;
