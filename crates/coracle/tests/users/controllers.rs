@@ -106,41 +106,6 @@ fn as_a_process_of_their_own_over_https() {
     assert!(server.kubectl(&holder).contains('_'), "the Lease says who leads");
 }
 
-/// With the rights of upstream's identity alone, which may make no pods: each controller writes as its own account.
-#[test]
-fn each_as_a_service_account_of_its_own() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(folder.path());
-    let text = std::fs::read_to_string(&server.kubeconfig).unwrap();
-    let acting = text.replacen("  user:\n", "  user:\n    as: system:kube-controller-manager\n", 1);
-    assert_ne!(acting, text, "the user's section was found");
-    let kubeconfig = folder.path().join("acting.kubeconfig");
-    std::fs::write(&kubeconfig, acting).unwrap();
-    let manager = Command::new(env!("CARGO_BIN_EXE_coracle"))
-        .args(["kube-controller-manager", "--controllers=replicaset,serviceaccount"])
-        .args(["--use-service-account-credentials", "--kubeconfig", &kubeconfig.display().to_string()])
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let _manager = Manager(manager);
-    let own = [
-        "-n",
-        "kube-system",
-        "get",
-        "serviceaccounts",
-        "replicaset-controller",
-        "--ignore-not-found",
-        "-o",
-        "name",
-    ];
-    let file = folder.path().join("set.json");
-    std::fs::write(&file, SET).unwrap();
-    becomes(&server, &["get", "serviceaccounts", "-o", "name"], "serviceaccount/default\n");
-    server.kubectl(&["create", "-f", &file.display().to_string()]);
-    becomes(&server, &["get", "rs", "web", "-o", "jsonpath={.status.replicas}"], "3");
-    becomes(&server, &own, "serviceaccount/replicaset-controller\n");
-}
-
 #[test]
 fn an_unknown_controller_or_flag_is_refused() {
     let refused = |arguments: &[&str], expected: &str| {
