@@ -14,5 +14,3 @@ step cargo clippy --locked --workspace --all-targets -- -D warnings
 step cargo xtask tidy
 step cargo xtask licences
 step cargo test --locked --workspace
-# Ten thousand simulated clusters, in a build that is fast enough for that.
-step env CORACLE_SEEDS=10000 cargo test --locked --profile simulation -p coracle-controllers --lib simulation

@@ -14,9 +14,9 @@ use coracle_client::{
     Change, Client, Informer, Informers, Metadata, ObjectKey, Patch, Projection, Resource, Selection, Tasks,
     WorkQueue,
 };
-use coracle_store::{KeyRange, Op, Put, RangeRequest, Store, Txn};
 use coracle_testkit::Cluster;
 use coracle_testkit::objects::pod;
+use coracle_testkit::store::{KeyRange, Op, Put, RangeRequest, Store, Txn};
 use tokio::runtime::Runtime;
 
 /// Objects that are written at once.

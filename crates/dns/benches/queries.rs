@@ -69,7 +69,7 @@ fn ask(at: SocketAddr, services: usize, client: usize) -> (usize, Duration) {
         let window = Instant::now();
         for _ in 0..WINDOW {
             number += 1;
-            let name = if number % 10 == 0 {
+            let name = if number.is_multiple_of(10) {
                 format!("none-{number}")
             } else {
                 format!("web-{}", number % services)

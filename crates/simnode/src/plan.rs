@@ -172,8 +172,8 @@ mod tests {
         }
     }
 
-    fn check(pod: &Pod, profile: &str, expected: Next) {
-        assert_eq!(next(pod, &profile.parse(), NOON), expected, "{profile} {pod:?}");
+    fn check(pod: &Pod, profile: &str, expected: &Next) {
+        assert_eq!(&next(pod, &profile.parse(), NOON), expected, "{profile} {pod:?}");
     }
 
     fn starts(ready: bool, restarts: i64, ended_before: Option<i32>) -> Next {
@@ -182,56 +182,56 @@ mod tests {
 
     #[test]
     fn a_pod_starts_when_its_time_has_come() {
-        check(&pod(), "", starts(true, 0, None));
-        check(&pod(), "ready=2s", starts(false, 0, None));
-        check(&pod(), "ready=never", starts(false, 0, None));
-        check(&pod(), "start=2s", Next::Write(Stage::Creating));
+        check(&pod(), "", &starts(true, 0, None));
+        check(&pod(), "ready=2s", &starts(false, 0, None));
+        check(&pod(), "ready=never", &starts(false, 0, None));
+        check(&pod(), "start=2s", &Next::Write(Stage::Creating));
         let created = Pod { start_time: Some(NOON - seconds(1)), ..pod() };
-        check(&created, "start=2s", Next::At(NOON + seconds(1)));
-        check(&created, "start=1s", starts(true, 0, None));
-        check(&pod(), "hang", Next::Write(Stage::Creating));
-        check(&created, "hang", Next::Nothing);
+        check(&created, "start=2s", &Next::At(NOON + seconds(1)));
+        check(&created, "start=1s", &starts(true, 0, None));
+        check(&pod(), "hang", &Next::Write(Stage::Creating));
+        check(&created, "hang", &Next::Nothing);
         let refused = "nonsense".parse::<Profile>().unwrap_err();
-        check(&pod(), "nonsense", Next::Write(Stage::Refused(refused)));
-        check(&created, "nonsense", Next::Nothing);
+        check(&pod(), "nonsense", &Next::Write(Stage::Refused(refused)));
+        check(&created, "nonsense", &Next::Nothing);
     }
 
     #[test]
     fn a_running_pod_becomes_ready_and_ends() {
-        check(&running_for(5), "", Next::Nothing);
-        check(&running_for(5), "succeed,for=9s", Next::At(NOON + seconds(4)));
+        check(&running_for(5), "", &Next::Nothing);
+        check(&running_for(5), "succeed,for=9s", &Next::At(NOON + seconds(4)));
         let unready = Pod { containers_ready: false, conditions: Vec::new(), ..running_for(5) };
-        check(&unready, "ready=6s", Next::At(NOON + seconds(1)));
+        check(&unready, "ready=6s", &Next::At(NOON + seconds(1)));
         let since = NOON - seconds(5);
         let ready = Stage::Running { ready: true, restarts: 0, since, ended_before: None };
-        check(&unready, "ready=5s", Next::Write(ready.clone()));
+        check(&unready, "ready=5s", &Next::Write(ready.clone()));
         // Somebody else said that it is not.
         let doubted = Pod { conditions: Vec::new(), ..running_for(5) };
-        check(&doubted, "", Next::Write(ready));
+        check(&doubted, "", &Next::Write(ready));
         // A gate is closed: the containers are ready, the pod is not.
         let gated = Pod { gates: vec!["example.org/g".into()], ..doubted };
-        check(&gated, "", Next::Nothing);
+        check(&gated, "", &Next::Nothing);
     }
 
     #[test]
     fn what_ends_is_started_again_as_its_policy_says() {
         let policy = |restart, restarts| Pod { restart, restarts, ..running_for(5) };
-        check(&policy(Restart::Never, 0), "", Next::Write(Stage::Ended { code: 0 }));
-        check(&policy(Restart::Never, 0), "fail,code=3", Next::Write(Stage::Ended { code: 3 }));
-        check(&policy(Restart::OnFailure, 0), "succeed", Next::Write(Stage::Ended { code: 0 }));
-        check(&policy(Restart::OnFailure, 0), "fail", starts(true, 1, Some(1)));
-        check(&policy(Restart::OnFailure, 1), "fail", Next::Write(Stage::BackOff { code: 1 }));
-        check(&policy(Restart::Always, 0), "succeed", starts(true, 1, Some(0)));
-        check(&policy(Restart::Always, 7), "fail", Next::Write(Stage::BackOff { code: 1 }));
+        check(&policy(Restart::Never, 0), "", &Next::Write(Stage::Ended { code: 0 }));
+        check(&policy(Restart::Never, 0), "fail,code=3", &Next::Write(Stage::Ended { code: 3 }));
+        check(&policy(Restart::OnFailure, 0), "succeed", &Next::Write(Stage::Ended { code: 0 }));
+        check(&policy(Restart::OnFailure, 0), "fail", &starts(true, 1, Some(1)));
+        check(&policy(Restart::OnFailure, 1), "fail", &Next::Write(Stage::BackOff { code: 1 }));
+        check(&policy(Restart::Always, 0), "succeed", &starts(true, 1, Some(0)));
+        check(&policy(Restart::Always, 7), "fail", &Next::Write(Stage::BackOff { code: 1 }));
         let waits = |ago, restarts| Pod {
             running_since: None,
             last_end: Some(NOON - seconds(ago)),
             ..policy(Restart::Always, restarts)
         };
-        check(&waits(4, 1), "fail", Next::At(NOON + seconds(6)));
-        check(&waits(10, 1), "fail", starts(true, 2, Some(1)));
-        check(&waits(10, 2), "fail", Next::At(NOON + seconds(10)));
-        check(&waits(0, 40), "fail", Next::At(NOON + seconds(300)));
+        check(&waits(4, 1), "fail", &Next::At(NOON + seconds(6)));
+        check(&waits(10, 1), "fail", &starts(true, 2, Some(1)));
+        check(&waits(10, 2), "fail", &Next::At(NOON + seconds(10)));
+        check(&waits(0, 40), "fail", &Next::At(NOON + seconds(300)));
     }
 
     #[test]
@@ -241,12 +241,12 @@ mod tests {
             ..pod
         };
         let ended = Next::Write(Stage::Ended { code: 0 });
-        check(&deleted(0, 30, running_for(5)), "", ended.clone());
-        check(&deleted(1, 30, running_for(5)), "stop=5s", Next::At(NOON + seconds(4)));
-        check(&deleted(5, 30, running_for(5)), "stop=5s", ended.clone());
-        check(&deleted(1, 2, running_for(5)), "stop=5s", Next::At(NOON + seconds(1)));
-        check(&deleted(0, 30, pod()), "hang", Next::Remove);
-        check(&deleted(0, 30, Pod { phase: Phase::Terminal, ..running_for(5) }), "", Next::Remove);
-        check(&deleted(0, 30, pod()), "nonsense", Next::Remove);
+        check(&deleted(0, 30, running_for(5)), "", &ended.clone());
+        check(&deleted(1, 30, running_for(5)), "stop=5s", &Next::At(NOON + seconds(4)));
+        check(&deleted(5, 30, running_for(5)), "stop=5s", &ended.clone());
+        check(&deleted(1, 2, running_for(5)), "stop=5s", &Next::At(NOON + seconds(1)));
+        check(&deleted(0, 30, pod()), "hang", &Next::Remove);
+        check(&deleted(0, 30, Pod { phase: Phase::Terminal, ..running_for(5) }), "", &Next::Remove);
+        check(&deleted(0, 30, pod()), "nonsense", &Next::Remove);
     }
 }

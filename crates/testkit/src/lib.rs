@@ -17,6 +17,8 @@ pub mod simulation;
 mod world;
 
 pub use cluster::{Cluster, Setup};
+/// For those who look below the API.
+pub use coracle_store as store;
 pub use eventually::eventually;
 #[cfg(feature = "machine")]
 pub use machine::{Machine, on_a_machine};

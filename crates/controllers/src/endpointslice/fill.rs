@@ -82,7 +82,7 @@ struct Draft<'a> {
 /// no endpoints, an empty slice says so if `placeholders`.
 pub fn fill(
     existing: &[Arc<Cached<Slice>>],
-    groups: Vec<Group>,
+    groups: &[Group],
     families: &[&'static str],
     frame: &Frame,
     placeholders: bool,

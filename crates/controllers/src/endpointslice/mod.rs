@@ -319,7 +319,7 @@ impl Controller for EndpointSlices {
             homeless = homeless.max(desired.homeless);
         }
         let frame = frame(service, trigger, observed.limit);
-        Plan { changes: fill::fill(slices, groups, &families, &frame, true), triggers, homeless }
+        Plan { changes: fill::fill(slices, &groups, &families, &frame, true), triggers, homeless }
     }
 
     async fn act(&self, key: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {

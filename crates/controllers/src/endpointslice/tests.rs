@@ -179,7 +179,7 @@ fn told(changes: &Changes) -> Vec<String> {
 #[test]
 fn slices_change_as_little_as_possible() {
     let check = |existing: &[Arc<Cached<Slice>>], groups: Vec<Group>, expected: &[&str]| {
-        assert_eq!(told(&fill(existing, groups, &["IPv4"], &frame(), true)), expected);
+        assert_eq!(told(&fill(existing, &groups, &["IPv4"], &frame(), true)), expected);
     };
     check(&[], vec![group(1, "abcde")], &["create  1:abc", "create  1:de"]);
     check(&[slice("one", 1, "abc")], vec![group(1, "abc")], &[]);
@@ -197,11 +197,11 @@ fn slices_change_as_little_as_possible() {
 
 #[test]
 fn slices_of_others_and_of_families_that_are_not_wanted_go() {
-    let changes = fill(&[slice("one", 1, "a")], vec![group(1, "a")], &["IPv6"], &frame(), true);
+    let changes = fill(&[slice("one", 1, "a")], &[group(1, "a")], &["IPv6"], &frame(), true);
     assert_eq!(told(&changes), ["create  :", "delete one"]);
     let mut strange = Cached::clone(&slice("one", 1, "a"));
     strange.object.0.meta_mut().set_owner_references([]);
-    let changes = fill(&[Arc::new(strange)], vec![group(1, "a")], &["IPv4"], &frame(), true);
+    let changes = fill(&[Arc::new(strange)], &[group(1, "a")], &["IPv4"], &frame(), true);
     assert_eq!(told(&changes), ["update one 1:a"]);
     assert_eq!(changes.update[0].meta().owner_references().next().unwrap().uid, "s");
 }
@@ -213,7 +213,7 @@ fn a_slice_gets_its_labels_and_says_what_made_it_change() {
         trigger: Some("then".into()),
         ..frame()
     };
-    let changes = fill(&[slice("one", 1, "a")], vec![group(1, "a")], &["IPv4"], &new, true);
+    let changes = fill(&[slice("one", 1, "a")], &[group(1, "a")], &["IPv4"], &new, true);
     let meta = changes.update[0].meta();
     assert_eq!(meta.label("app"), Some("other"));
     assert_eq!(meta.annotation(super::fill::TRIGGER), Some("then"));

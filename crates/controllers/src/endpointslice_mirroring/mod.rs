@@ -222,7 +222,7 @@ impl Controller for Mirroring {
             return Changes { delete, ..Changes::default() };
         };
         let groups = groups(endpoints, observed.limit);
-        fill::fill(&observed.slices, groups, &["IPv4", "IPv6"], &frame(endpoints, observed.limit), false)
+        fill::fill(&observed.slices, &groups, &["IPv4", "IPv6"], &frame(endpoints, observed.limit), false)
     }
 
     async fn act(&self, key: &ObjectKey, _: Observed, changes: Changes) -> Result<Requeue, ActError> {

@@ -18,8 +18,8 @@ pub struct AbsentOwners {
 
 impl AbsentOwners {
     /// It is not there.
-    pub fn add(&mut self, identity: Identity) {
-        self.touch(&identity);
+    pub fn add(&mut self, identity: &Identity) {
+        self.touch(identity);
         while self.used.len() > AT_MOST {
             let Some((_, oldest)) = self.order.pop_first() else { return };
             self.used.remove(&oldest);
@@ -53,10 +53,10 @@ mod tests {
         let one = |n: usize| Identity { uid: n.to_string().into(), ..Identity::default() };
         let mut absent = AbsentOwners::default();
         for n in 0..AT_MOST {
-            absent.add(one(n));
+            absent.add(&one(n));
         }
         assert!(absent.has(&one(0)));
-        absent.add(one(AT_MOST));
+        absent.add(&one(AT_MOST));
         assert!(absent.has(&one(0)), "it was asked about");
         assert!(!absent.has(&one(1)));
         assert_eq!((absent.used.len(), absent.order.len()), (AT_MOST, AT_MOST));
@@ -66,7 +66,7 @@ mod tests {
     fn the_same_uid_elsewhere_is_another() {
         let here = Identity { uid: "u".into(), namespace: "a".into(), ..Identity::default() };
         let mut absent = AbsentOwners::default();
-        absent.add(here.clone());
+        absent.add(&here);
         assert!(!absent.has(&Identity { namespace: "b".into(), ..here.clone() }));
         assert!(!absent.has(&here.of_cluster()));
     }

@@ -125,7 +125,7 @@ impl GarbageCollector {
             named = named.of_cluster();
         }
         let Some(live) = self.live(&resource, &named).await? else {
-            self.hearing.graph().absent.add(named);
+            self.hearing.graph().absent.add(&named);
             return Ok(Some(Owners::Dangling));
         };
         let waits = Owned::of(live.meta()).deletes_dependents();

@@ -110,7 +110,7 @@ impl Graph {
         // It may still be there under another name: only those who named it so are concerned.
         let next = (node.is_virtual() && is_same).then(|| self.alternative(&wrong, identity)).flatten();
         if !right.is_empty() {
-            self.absent.add(identity.clone());
+            self.absent.add(identity);
             effects.look_at = right;
         }
         if let Some(next) = next {
@@ -214,7 +214,7 @@ impl Graph {
             }
         }
         if !node.dependents.is_empty() {
-            self.absent.add(identity.clone());
+            self.absent.add(identity);
             effects.look_at.extend(node.dependents);
         }
     }

@@ -191,7 +191,7 @@ fn an_owner_of_the_cluster_may_have_dependents_everywhere() {
     let node = Owner { kind: "Node".into(), ..owner("n") };
     let mut machine = object("n", &[]);
     machine.key.namespace = "".into();
-    see(&mut graph, object("early", &[node.clone()]));
+    see(&mut graph, object("early", std::slice::from_ref(&node)));
     assert_eq!(graph.observed(&nodes(), &Arc::new(machine)), Effects::default());
     assert_eq!(see(&mut graph, object("late", &[node])), Effects::default());
 }
@@ -201,7 +201,7 @@ fn names_that_dependents_disagree_about_are_tried_in_turn() {
     let mut graph = Graph::default();
     let other = Owner { name: "other".into(), ..owner("parent") };
     see(&mut graph, object("one", &[owner("parent")]));
-    let effects = see(&mut graph, object("two", &[other.clone()]));
+    let effects = see(&mut graph, object("two", std::slice::from_ref(&other)));
     assert_eq!(effects, looks(&["two"]), "it says something else than the first");
     let effects = graph.absent(&said("parent"));
     assert_eq!(effects.look_at, [Id::of("one")], "only those that named it so");

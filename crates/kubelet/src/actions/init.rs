@@ -85,7 +85,7 @@ fn step_sidecar(
         State::Running { .. } => {
             let unwell = unwell(pod, Kind::Sidecar, container, seen, verdicts);
             let started = !verdicts.not_started.contains(&container.name)
-                && !unwell.as_ref().is_some_and(|unwell| unwell.kill.probe.is_some());
+                && unwell.as_ref().is_none_or(|unwell| unwell.kill.probe.is_none());
             if let Some(unwell) = unwell {
                 plan.kill.push(unwell.kill);
                 again(plan);

@@ -47,7 +47,6 @@ pub fn config(
             sysctls: sysctls(pod),
             ..Default::default()
         }),
-        ..Default::default()
     })
 }
 

@@ -303,8 +303,11 @@ mod tests {
         listed.map_err(|error| error.to_string())
     }
 
+    /// Path, content and mode.
+    type Expected<'a> = (&'a str, &'a [u8], u32);
+
     #[track_caller]
-    fn check(items: &[KeyToPath], optional: bool, expected: Result<&[(&str, &[u8], u32)], &str>) {
+    fn check(items: &[KeyToPath], optional: bool, expected: Result<&[Expected<'_>], &str>) {
         let found = listed(config_map_files(&config_map(), Some(items), Some(0o644), optional));
         let expected = expected.map(|files| {
             files

@@ -90,7 +90,7 @@ impl Workers {
                 is_stale: AtomicBool::new(false),
                 ending: watch::channel(None).0,
             });
-            let worker = Worker::new(self.shared.clone(), mailbox.clone(), pod.clone());
+            let worker = Worker::new(self.shared.clone(), mailbox.clone(), pod);
             let (mailboxes, left) = (self.mailboxes.clone(), self.left.clone());
             self.tasks.spawn(async move {
                 worker.run().await;
@@ -216,7 +216,7 @@ struct Settled {
 }
 
 impl Worker {
-    fn new(shared: Arc<Shared>, mailbox: Arc<Mailbox>, pod: Arc<Pod>) -> Worker {
+    fn new(shared: Arc<Shared>, mailbox: Arc<Mailbox>, pod: &Pod) -> Worker {
         let failed = lock(&mailbox.orders).rejected.clone();
         Worker {
             shared,

@@ -63,7 +63,7 @@ fn measure(services: usize) {
     for change in 0..CHANGES {
         let began = Instant::now();
         // Another number than it has, whichever that is.
-        set_slice(&mut state, change % services, if change / services % 2 == 0 { 2 } else { 3 });
+        set_slice(&mut state, change % services, if (change / services).is_multiple_of(2) { 2 } else { 3 });
         let (changes, _) = state.compile();
         let script = writer.changes(&changes);
         ours += began.elapsed();

@@ -33,11 +33,14 @@ const PURPOSES: &[(&str, &[u8])] = &[
     ("netscape sgc", &[0x60, 0x86, 0x48, 1, 0x86, 0xf8, 0x42, 4, 1]),
 ];
 
+/// The bits of keys, and the names of purposes, encoded.
+type Extensions = (Option<Vec<u8>>, Option<Vec<u8>>);
+
 /// The two extensions that say it; each where there is something to say.
 ///
 /// # Errors
 /// A word that nobody knows.
-pub(super) fn encode(usages: &[&str]) -> Result<(Option<Vec<u8>>, Option<Vec<u8>>), String> {
+pub(super) fn encode(usages: &[&str]) -> Result<Extensions, String> {
     let mut keys = 0_u16;
     let mut purposes: Vec<&[u8]> = Vec::new();
     for usage in usages {

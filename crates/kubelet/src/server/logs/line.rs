@@ -130,10 +130,11 @@ mod tests {
         2016-10-06T00:17:09.500000000Z stdout F:x three\n";
 
     fn check(options: LogOptions, expected: &str) {
-        let mut show = Show::new(options.clone());
+        let asked = format!("{options:?}");
+        let mut show = Show::new(options);
         let mut out = Vec::new();
         LOG.split_inclusive('\n').for_each(|line| show.line(line.as_bytes(), &mut out));
-        assert_eq!(String::from_utf8(out).unwrap(), expected, "{options:?}");
+        assert_eq!(String::from_utf8(out).unwrap(), expected, "{asked}");
     }
 
     #[test]

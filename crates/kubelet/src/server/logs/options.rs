@@ -96,37 +96,37 @@ fn truth(text: Option<&str>) -> bool {
 mod tests {
     use super::*;
 
-    fn check(query: &str, expected: Result<LogOptions, OptionError>) {
+    fn check(query: &str, expected: &Result<LogOptions, OptionError>) {
         let now = Timestamp::from_unix(1000, 0);
-        assert_eq!(LogOptions::parse(&Query::parse(query), now), expected, "{query}");
+        assert_eq!(&LogOptions::parse(&Query::parse(query), now), expected, "{query}");
     }
 
     #[test]
     fn queries_say_what_is_wanted() {
         let none = LogOptions::default;
-        check("", Ok(none()));
-        check("follow=true&previous=false", Ok(LogOptions { follow: true, ..none() }));
-        check("tailLines=0", Ok(LogOptions { tail_lines: Some(0), ..none() }));
-        check("tail=5&tailLines=7", Ok(LogOptions { tail_lines: Some(5), ..none() }));
-        check("tail=all&tailLines=7", Ok(none()));
-        check("sinceSeconds=10", Ok(LogOptions { since: Some(Timestamp::from_unix(990, 0)), ..none() }));
+        check("", &Ok(none()));
+        check("follow=true&previous=false", &Ok(LogOptions { follow: true, ..none() }));
+        check("tailLines=0", &Ok(LogOptions { tail_lines: Some(0), ..none() }));
+        check("tail=5&tailLines=7", &Ok(LogOptions { tail_lines: Some(5), ..none() }));
+        check("tail=all&tailLines=7", &Ok(none()));
+        check("sinceSeconds=10", &Ok(LogOptions { since: Some(Timestamp::from_unix(990, 0)), ..none() }));
         let start = Some(Timestamp::from_unix(0, 0));
-        check("sinceTime=1970-01-01T00:00:00Z", Ok(LogOptions { since: start, ..none() }));
-        check("sinceTime=1970-01-01T01:00:00+01:00", Ok(LogOptions { since: start, ..none() }));
+        check("sinceTime=1970-01-01T00:00:00Z", &Ok(LogOptions { since: start, ..none() }));
+        check("sinceTime=1970-01-01T01:00:00+01:00", &Ok(LogOptions { since: start, ..none() }));
         check(
             "stream=Stderr&limitBytes=3",
-            Ok(LogOptions { stream: Which::Stderr, limit_bytes: Some(3), ..none() }),
+            &Ok(LogOptions { stream: Which::Stderr, limit_bytes: Some(3), ..none() }),
         );
     }
 
     #[test]
     fn queries_that_make_no_sense_are_refused() {
-        check("tailLines=x", Err(OptionError::Undecodable));
-        check("tailLines=-1", Err(OptionError::Invalid));
-        check("limitBytes=0", Err(OptionError::Invalid));
-        check("sinceSeconds=0", Err(OptionError::Invalid));
-        check("sinceSeconds=1&sinceTime=1970-01-01T00:00:00Z", Err(OptionError::Invalid));
-        check("stream=Both", Err(OptionError::Invalid));
-        check("stream=Stdout&tailLines=1", Err(OptionError::Invalid));
+        check("tailLines=x", &Err(OptionError::Undecodable));
+        check("tailLines=-1", &Err(OptionError::Invalid));
+        check("limitBytes=0", &Err(OptionError::Invalid));
+        check("sinceSeconds=0", &Err(OptionError::Invalid));
+        check("sinceSeconds=1&sinceTime=1970-01-01T00:00:00Z", &Err(OptionError::Invalid));
+        check("stream=Both", &Err(OptionError::Invalid));
+        check("stream=Stdout&tailLines=1", &Err(OptionError::Invalid));
     }
 }

@@ -56,7 +56,7 @@ mod tests {
 
     use super::*;
 
-    fn check(status: serde_json::Value, previous: bool, expected: Result<&str, &str>) {
+    fn check(status: &serde_json::Value, previous: bool, expected: Result<&str, &str>) {
         let mut container =
             json!({"name": "c", "image": "", "imageID": "", "ready": false, "restartCount": 0});
         container.as_object_mut().unwrap().extend(status.as_object().unwrap().clone());
@@ -68,24 +68,28 @@ mod tests {
     #[test]
     fn the_state_says_which_instance_is_meant() {
         let running = json!({"state": {"running": {}}, "containerID": "coracle://one"});
-        check(running.clone(), false, Ok("one"));
-        check(running, true, Err(r#"previous terminated container "c" in pod "p" not found"#));
+        check(&running, false, Ok("one"));
+        check(&running, true, Err(r#"previous terminated container "c" in pod "p" not found"#));
         let ended = |id: &str| json!({"terminated": {"exitCode": 0, "containerID": id}});
-        check(json!({"state": ended("x://two")}), false, Ok("two"));
-        check(json!({"state": ended("")}), false, Err(r#"container "c" in pod "p" is terminated"#));
-        check(json!({"state": ended(""), "lastState": ended("x://one")}), false, Ok("one"));
+        check(&json!({"state": ended("x://two")}), false, Ok("two"));
+        check(&json!({"state": ended("")}), false, Err(r#"container "c" in pod "p" is terminated"#));
+        check(&json!({"state": ended(""), "lastState": ended("x://one")}), false, Ok("one"));
         let waiting = |reason: &str| json!({"waiting": {"reason": reason}});
-        check(json!({"state": waiting("CrashLoopBackOff"), "lastState": ended("x://one")}), false, Ok("one"));
-        check(json!({"state": waiting("CrashLoopBackOff"), "lastState": ended("x://one")}), true, Ok("one"));
-        let starts = |what: &str| format!(r#"container "c" in pod "p" is waiting to start: {what}"#);
-        check(json!({"state": waiting("ContainerCreating")}), false, Err(&starts("ContainerCreating")));
-        check(json!({"state": waiting("ErrImagePull")}), false, Err(&starts("image can't be pulled")));
         check(
-            json!({"state": waiting("ImagePullBackOff")}),
+            &json!({"state": waiting("CrashLoopBackOff"), "lastState": ended("x://one")}),
+            false,
+            Ok("one"),
+        );
+        check(&json!({"state": waiting("CrashLoopBackOff"), "lastState": ended("x://one")}), true, Ok("one"));
+        let starts = |what: &str| format!(r#"container "c" in pod "p" is waiting to start: {what}"#);
+        check(&json!({"state": waiting("ContainerCreating")}), false, Err(&starts("ContainerCreating")));
+        check(&json!({"state": waiting("ErrImagePull")}), false, Err(&starts("image can't be pulled")));
+        check(
+            &json!({"state": waiting("ImagePullBackOff")}),
             false,
             Err(&starts("trying and failing to pull image")),
         );
-        check(json!({}), false, Err(r#"container "c" in pod "p" is waiting to start - no logs yet"#));
+        check(&json!({}), false, Err(r#"container "c" in pod "p" is waiting to start - no logs yet"#));
         let none = instance("p", &PodStatus::default(), "c", false);
         assert_eq!(none, Err(r#"container "c" in pod "p" is not available"#.to_owned()));
     }
