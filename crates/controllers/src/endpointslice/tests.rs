@@ -23,10 +23,10 @@ fn service(spec: &str) -> Arc<Cached<Service>> {
     ))
 }
 
-/// A pod on node `n` that is ready, unless `more` says otherwise.
+/// A pod on node `n1` that is ready, unless `more` says otherwise.
 fn pod(name: &str, ready: &str, meta: &str, spec: &str) -> Arc<Cached<Pod>> {
     cached(&format!(
-        "{{metadata: {{name: {name}, namespace: d, uid: u-{name}{meta}}}, spec: {{nodeName: n, containers: [{{name: c, \
+        "{{metadata: {{name: {name}, namespace: d, uid: u-{name}{meta}}}, spec: {{nodeName: n1, containers: [{{name: c, \
          ports: [{{name: http, containerPort: 8080, protocol: TCP}}]}}]{spec}}}, status: {{phase: Running, \
          podIPs: [{{ip: 10.0.0.1}}, {{ip: 'fd00::1'}}], conditions: [{{type: Ready, status: '{ready}', \
          lastTransitionTime: '2026-03-01T11:00:00Z'}}]}}}}"
@@ -35,8 +35,8 @@ fn pod(name: &str, ready: &str, meta: &str, spec: &str) -> Arc<Cached<Pod>> {
 
 fn nodes() -> Nodes {
     let node: Arc<Cached<Node>> =
-        cached("{metadata: {name: n, labels: {topology.kubernetes.io/zone: z}}, spec: {}, status: {}}");
-    BTreeMap::from([("n".into(), node)])
+        cached("{metadata: {name: n1, labels: {topology.kubernetes.io/zone: z}}, spec: {}, status: {}}");
+    BTreeMap::from([("n1".into(), node)])
 }
 
 const TO_NAME: &str = "ports: [{name: w, port: 80, targetPort: http, protocol: TCP}]";
@@ -68,7 +68,7 @@ fn an_endpoint_says_where_its_pod_is_and_what_it_is_called() {
     let plain = service(TO_NAME);
     assert_eq!(
         only(&plain, &pod("a", "True", "", ", hostname: h, subdomain: web"), "IPv4"),
-        r#"{"addresses":["10.0.0.1"],"conditions":{"ready":true,"serving":true,"terminating":false},"hostname":"h","nodeName":"n","targetRef":{"kind":"Pod","name":"a","namespace":"d","uid":"u-a"},"zone":"z"}"#
+        r#"{"addresses":["10.0.0.1"],"conditions":{"ready":true,"serving":true,"terminating":false},"hostname":"h","nodeName":"n1","targetRef":{"kind":"Pod","name":"a","namespace":"d","uid":"u-a"},"zone":"z"}"#
     );
     assert!(only(&plain, &pod("a", "True", "", ""), "IPv6").contains(r#""addresses":["fd00::1"]"#));
     assert!(
@@ -82,7 +82,7 @@ fn an_endpoint_says_where_its_pod_is_and_what_it_is_called() {
     };
     check("PreferClose", "True", r#""hints":{"forZones":[{"name":"z"}]}"#);
     check("PreferSameZone", "True", r#""hints":{"forZones":[{"name":"z"}]}"#);
-    check("PreferSameNode", "True", r#""hints":{"forNodes":[{"name":"n"}],"forZones":[{"name":"z"}]}"#);
+    check("PreferSameNode", "True", r#""hints":{"forNodes":[{"name":"n1"}],"forZones":[{"name":"z"}]}"#);
     check("PreferClose", "False", "");
     check("Anything", "True", "");
 }

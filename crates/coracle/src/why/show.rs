@@ -96,12 +96,12 @@ mod tests {
         let found = Found {
             object: parsed(
                 "{kind: Pod, metadata: {name: p, namespace: d, creationTimestamp: '2026-03-01T11:00:00Z', \
-                 managedFields: [{manager: kubectl-run, time: '2026-03-01T11:00:00Z'}]}, spec: {nodeName: n}, \
+                 managedFields: [{manager: kubectl-run, time: '2026-03-01T11:00:00Z'}]}, spec: {nodeName: n1}, \
                  status: {phase: Running, conditions: [{type: Ready, status: 'True', lastTransitionTime: '2026-03-01T11:00:02Z'}]}}",
             ),
             events: Vec::new(),
             stages: Some(vec![parsed(
-                "{when: '2026-03-01T11:00:00.250000Z', who: kube-scheduler, what: bind, outcome: n}",
+                "{when: '2026-03-01T11:00:00.250000Z', who: kube-scheduler, what: bind, outcome: n1}",
             )]),
             owners: Vec::new(),
             below: Vec::new(),
@@ -109,11 +109,11 @@ mod tests {
         let (entries, verdict) = (timeline::entries(&found), verdict::verdict(&found));
         assert_eq!(
             text(&found, &verdict, &entries),
-            "pod/p of d runs on n and is ready\n\nWhat happened:\n  \
+            "pod/p of d runs on n1 and is ready\n\nWhat happened:\n  \
              11:00:00.000            kubectl-run     created\n  \
-             11:00:00.250   +250 ms  kube-scheduler  bind: n\n  \
+             11:00:00.250   +250 ms  kube-scheduler  bind: n1\n  \
              11:00:02.000  +2000 ms                  Ready is True\n"
         );
-        assert!(json(&found, &verdict, &entries).contains(r#""state":"runs on n and is ready""#));
+        assert!(json(&found, &verdict, &entries).contains(r#""state":"runs on n1 and is ready""#));
     }
 }

@@ -282,25 +282,25 @@ mod tests {
             &["whoever set these scheduling gates must take them away: a, b"],
         );
         check(
-            "{kind: Pod, spec: {nodeName: n}, status: {phase: Pending, containerStatuses: [\
+            "{kind: Pod, spec: {nodeName: n1}, status: {phase: Pending, containerStatuses: [\
              {name: c, state: {waiting: {reason: ImagePullBackOff, message: no such image}}}]}}",
             &[],
-            "is on n and does not run yet",
+            "is on n1 and does not run yet",
             &["container c is ImagePullBackOff: no such image"],
         );
         check(
-            "{kind: Pod, spec: {nodeName: n, readinessGates: [{conditionType: g}]}, status: {phase: Running}}",
+            "{kind: Pod, spec: {nodeName: n1, readinessGates: [{conditionType: g}]}, status: {phase: Running}}",
             &[],
-            "runs on n and is not ready",
+            "runs on n1 and is not ready",
             &["somebody must set its condition g to True: it is a readiness gate"],
         );
         check(
-            "{kind: Pod, metadata: {deletionTimestamp: '2026-03-01T11:00:00Z', finalizers: [f]}, spec: {nodeName: n}}",
+            "{kind: Pod, metadata: {deletionTimestamp: '2026-03-01T11:00:00Z', finalizers: [f]}, spec: {nodeName: n1}}",
             &[],
             "is going",
             &[
                 "whoever set these finalizers must take them away: f",
-                "node n must end its containers and let it go",
+                "node n1 must end its containers and let it go",
             ],
         );
     }

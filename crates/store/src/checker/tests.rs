@@ -11,7 +11,7 @@ async fn recorded() -> History {
     let store = Embedded::open(Config::default(), files, Arc::new(SystemClock::default())).unwrap();
     let traffic = Traffic {
         clients: 4,
-        lasts: Duration::from_millis(150),
+        lasts: Duration::from_millis(600),
         rest: Duration::from_micros(500),
         watchers: 2,
         seed: 7,
