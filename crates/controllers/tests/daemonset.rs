@@ -33,7 +33,11 @@ async fn every_node_gets_a_pod_and_a_new_template_reaches_all() {
     }
     // A node that has just come is not ready; nobody here says that it is by now.
     for name in ["n1", "n2", "n3"] {
-        nodes.patch(name, &Patch::Merge(object("{spec: {taints: null}}"))).await.unwrap();
+        // Those who watch over nodes write them too: a conflict is tried again.
+        eventually("no taints", async || {
+            nodes.patch(name, &Patch::Merge(object("{spec: {taints: null}}"))).await.ok()
+        })
+        .await;
     }
     // There is no scheduler: what a pod is bound for is where it runs.
     let ready = object("{phase: Running, conditions: [{type: Ready, status: 'True'}]}");

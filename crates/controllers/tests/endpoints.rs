@@ -13,8 +13,8 @@ use coracle_testkit::objects::object;
 const SERVICE: &str = "{apiVersion: v1, kind: Service, metadata: {name: web, namespace: default, labels: {tier: front}}, \
      spec: {selector: {app: web}, ports: [{name: w, port: 80, targetPort: http}]}}";
 const POD: &str = "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: default, labels: {app: web}}, \
-     spec: {nodeName: n, containers: [{name: c, image: i, ports: [{name: http, containerPort: 8080}]}]}}";
-const NODE: &str = "{apiVersion: v1, kind: Node, metadata: {name: n, labels: {topology.kubernetes.io/zone: z}}, \
+     spec: {nodeName: n1, containers: [{name: c, image: i, ports: [{name: http, containerPort: 8080}]}]}}";
+const NODE: &str = "{apiVersion: v1, kind: Node, metadata: {name: n1, labels: {topology.kubernetes.io/zone: z}}, \
      status: {conditions: [{type: Ready, status: 'True'}]}}";
 
 async fn slices(cluster: &Controlled) -> Vec<Value> {
@@ -50,7 +50,7 @@ async fn a_pod_behind_a_service_is_an_endpoint_as_long_as_it_is_there() {
         (endpoint.at(&["conditions", "ready"])?.as_bool() == Some(true)).then_some((slice, endpoint))
     })
     .await;
-    assert_eq!((text(&filled.1, &["nodeName"]), text(&filled.1, &["zone"])), ("n", "z"));
+    assert_eq!((text(&filled.1, &["nodeName"]), text(&filled.1, &["zone"])), ("n1", "z"));
     assert_eq!(filled.0.meta().name(), empty.meta().name(), "the slice that was there is used");
     let ports = filled.0.get("ports").unwrap().as_array().unwrap();
     assert_eq!(number(&ports[0], &["port"]), 8080);

@@ -67,6 +67,12 @@ impl Registry {
         self.get(scope, name).map_or(true, |now| now.revision != seen.revision)
     }
 
+    /// Whether a removal failed because there is nothing left to remove.
+    fn is_gone(&self, scope: &Scope<'_>, name: &str, error: &ApiError) -> bool {
+        error.code == http::StatusCode::NOT_FOUND
+            || error.reason == "Conflict" && self.get(scope, name).is_err()
+    }
+
     async fn try_delete(
         &self,
         cx: &Context<'_>,
@@ -101,7 +107,7 @@ impl Registry {
             true => last,
             false => match self.remove_now(cx, name, &last, &last.value(scope.hub.of)).await {
                 // Whoever waited for the mark (a kubelet whose pod is over) may have been faster.
-                Err(error) if was_marked && error.code == http::StatusCode::NOT_FOUND => last,
+                Err(error) if was_marked && self.is_gone(scope, name, &error) => last,
                 removed => removed?,
             },
         };

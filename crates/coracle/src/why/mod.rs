@@ -8,7 +8,7 @@ mod show;
 mod timeline;
 mod verdict;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use coracle_api::Value;
@@ -16,6 +16,7 @@ use coracle_client::{
     Client, Config, ConfigError, Environment, Error, ListOptions, Mapper, Mapping, MappingError, Resource,
 };
 
+use crate::instance::DEFAULT_DATA_DIR;
 use crate::process::{self, ProcessError};
 use crate::world::WORLD;
 
@@ -32,9 +33,27 @@ pub(crate) struct Why {
     #[arg(long, short, value_name = "FORM", default_value = "text")]
     output: Output,
     /// How to reach the cluster, and as whom
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "data_dir")]
     kubeconfig: Option<PathBuf>,
+    /// Data directory of a cluster on this machine, to be asked as its administrator [default: where neither a flag nor
+    /// $KUBECONFIG says otherwise, /var/lib/coracle if there is one]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
 }
+
+impl Why {
+    /// The kubeconfig that is meant; none: what the environment says.
+    fn access(&self) -> Option<PathBuf> {
+        #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
+        let is_said = std::env::var_os("KUBECONFIG").is_some_and(|files| !files.is_empty());
+        let here = Path::new(DEFAULT_DATA_DIR).join(ADMINISTRATOR);
+        let of_data_dir = self.data_dir.as_ref().map(|folder| folder.join(ADMINISTRATOR));
+        self.kubeconfig.clone().or(of_data_dir).or_else(|| (!is_said && here.exists()).then_some(here))
+    }
+}
+
+/// The file in a data directory that lets its administrator in.
+const ADMINISTRATOR: &str = "admin.kubeconfig";
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Output {
@@ -85,7 +104,7 @@ pub(crate) fn run(command: &Why) -> Result<(), WhyError> {
 async fn find_out(command: &Why) -> Result<Found, WhyError> {
     #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
     let environment = Environment::read(|name| std::env::var(name).ok());
-    let config = Config::load(command.kubeconfig.as_deref(), None, &environment)?;
+    let config = Config::load(command.access().as_deref(), None, &environment)?;
     let client = Client::connect(config, WORLD).await?.named("coracle-why");
     let mapper = Mapper::new(client.discovery());
     let mapping = mapper.of_name(&command.what.0).await?;

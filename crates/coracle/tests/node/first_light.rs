@@ -1,35 +1,64 @@
-//! What the README says, in its order.
+//! What the README says, as it says it.
+
+use std::fs;
+use std::path::Path;
 
 use crate::machine::Machine;
 
-/// A Deployment behind a Service comes up; it is reached by address, port and name; then all of it goes again.
+/// The quick start, line by line: a Deployment behind a Service, reached by its address from the machine and by its name
+/// from a pod; logs, a command, `why`; then all of it goes again.
 #[test]
-fn what_the_readme_says_works() {
+fn the_quick_start_of_the_readme_works() {
     let mut machine = Machine::new();
     machine.start();
-    machine.kubectl("wait --for=condition=Ready node/node-1 --timeout=60s");
-    machine.kubectl("create deployment echo --image=coracle.local/echo --replicas=3");
-    machine.kubectl("expose deployment echo --port=80 --target-port=8080 --type=NodePort");
-    machine.kubectl("rollout status deployment/echo --timeout=60s");
-    machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=60s");
-
-    let address = machine.kubectl("get service echo -o jsonpath={.spec.clusterIP}");
-    let port = machine.kubectl("get service echo -o jsonpath={.spec.ports[0].nodePort}");
-    for url in [format!("http://{address}/"), format!("http://192.0.2.2:{port}/")] {
-        let answer = machine.run("curl", &["--silent", "--fail", "--max-time", "5", &url]);
-        assert!(answer.contains("echo-"), "{url}: {answer}");
-    }
-    machine.kubectl(
-        "run visitor --image=coracle.local/echo --restart=Never --command -- /echo fetch http://echo.default.svc.cluster.local/",
-    );
-    machine.until("get pod visitor -o jsonpath={.status.phase}", |phase| phase == "Succeeded");
-    assert!(machine.kubectl("logs visitor").contains("echo-"));
-
-    let pod = machine.kubectl("get pods -l app=echo -o jsonpath={.items[0].metadata.name}");
-    assert!(machine.kubectl(&format!("logs {pod}")).contains("8080"));
-    machine.kubectl(&format!("exec {pod} -- /echo exit 0"));
-    machine.kubectl("scale deployment/echo --replicas=1");
-    machine.kubectl("delete deployment,service echo");
-    machine.kubectl("delete pod visitor");
+    let lines = quick_start();
+    assert!(lines.len() > 10, "{lines:?}");
+    let said: Vec<String> = lines.iter().map(|line| machine.types(line)).collect();
+    let of = |words: &str| &said[lines.iter().position(|line| line.contains(words)).unwrap()];
+    assert!(of("curl").contains("\"host\":\"echo-"), "{}", of("curl"));
+    assert!(of("logs visitor").contains("\"host\":\"echo-"), "{}", of("logs visitor"));
+    assert!(of("why").contains("deployment/echo"), "{}", of("why"));
     machine.until("get pods -o name", str::is_empty);
+    let port = machine.kubectl("get service kubernetes -o jsonpath={.spec.ports[0].port}");
+    assert_eq!(port, "443");
+}
+
+/// The lines of the quick start that are typed into a second terminal.
+fn quick_start() -> Vec<String> {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let text = fs::read_to_string(readme).unwrap();
+    let section = text.split("## Quick start").nth(1).unwrap().split("\n## ").next().unwrap();
+    let typed = section.lines().filter_map(|line| line.strip_prefix("    "));
+    typed.filter(|line| !line.starts_with("make ")).map(str::to_owned).collect()
+}
+
+/// Ports of the node lead to Services too; a pod that ends is started again; a server that was killed finds its pods
+/// as they were.
+#[test]
+fn pods_outlive_the_server() {
+    let mut machine = Machine::new();
+    machine.start();
+    machine.kubectl("create deployment echo --image=coracle.local/echo --replicas=2");
+    machine.kubectl("expose deployment echo --port=80 --target-port=8080 --type=NodePort");
+    machine.kubectl("rollout status deployment/echo --timeout=120s");
+    let port = machine.kubectl("get service echo -o jsonpath={.spec.ports[0].nodePort}");
+    let url = format!("http://192.0.2.2:{port}/");
+    let answers = || machine.run("curl", &["--silent", "--fail", "--retry", "3", "--max-time", "5", &url]);
+    assert!(answers().contains("echo-"));
+    let containers = "get pods -o jsonpath={.items[*].status.containerStatuses[*].containerID}";
+    let before = machine.kubectl(containers);
+    machine.kill_server();
+    let url = format!("http://192.0.2.2:{port}/");
+    let alone = machine.run("curl", &["--silent", "--fail", "--max-time", "5", &url]);
+    assert!(alone.contains("echo-"), "Services answer without the server");
+    machine.start();
+    machine
+        .until("get nodes -o jsonpath={.items[0].status.conditions[?(@.type=='Ready')].status}", |ready| {
+            ready == "True"
+        });
+    assert_eq!(machine.kubectl(containers), before);
+    let restarts =
+        machine.kubectl("get pods -o jsonpath={.items[*].status.containerStatuses[*].restartCount}");
+    assert_eq!(restarts, "0 0");
+    machine.stop_server();
 }

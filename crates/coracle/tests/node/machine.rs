@@ -1,6 +1,8 @@
 //! A machine for one cluster: a network namespace without a way out, a data directory, and what a person types.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -94,13 +96,29 @@ impl Machine {
 
     /// `coracle kubectl …`, with the kubectl that the tests have.
     pub(crate) fn kubectl_command(&self, arguments: &[&str]) -> Command {
-        let tools = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("test-tools");
-        assert!(tools.join("kubectl").exists(), "kubectl is missing: run scripts/test-prereqs.sh");
         let mut command = self.coracle(&[&["kubectl"], arguments].concat());
         let path = std::env::var("PATH").unwrap_or_default();
-        command.env("PATH", format!("{}:{path}", tools.display()));
+        command.env("PATH", format!("{}:{path}", tools().display()));
         command.env("HOME", self.folder.path());
         command
+    }
+
+    /// What a person types on this machine, as the README has it; it must succeed.
+    pub(crate) fn types(&self, line: &str) -> String {
+        let programs = self.folder.path().join("bin");
+        fs::create_dir_all(&programs).unwrap();
+        let wrapper = programs.join("coracle");
+        let script = format!(
+            "#!/bin/sh\ncommand=$1; shift\nexec {CORACLE} $command --data-dir {} \"$@\"\n",
+            self.data_dir().display()
+        );
+        fs::write(&wrapper, script).unwrap();
+        fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut command = self.command("sh", &["-c", line]);
+        command.env("PATH", format!("{}:{}:{path}", programs.display(), tools().display()));
+        command.env("HOME", self.folder.path());
+        said(&mut command)
     }
 
     pub(crate) fn try_kubectl(&self, arguments: &[&str]) -> Output {
@@ -141,6 +159,13 @@ impl Drop for Machine {
         }
         let _ = Command::new("ip").args(["netns", "delete", &self.namespace]).status();
     }
+}
+
+/// What `scripts/test-prereqs.sh` makes.
+fn tools() -> PathBuf {
+    let tools = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("test-tools");
+    assert!(tools.join("kubectl").exists(), "kubectl is missing: run scripts/test-prereqs.sh");
+    tools
 }
 
 fn run(program: &str, arguments: &[&str]) -> String {
