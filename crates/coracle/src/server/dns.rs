@@ -82,12 +82,12 @@ fn objects(
                 "subjects": [{"kind": "ServiceAccount", "name": "coracle-dns", "namespace": "kube-system"}],
             }),
         ),
-        ("", "v1", "services", service(meta("kube-dns"), address)),
-        ("apps", "v1", "deployments", deployment(meta("coracle-dns"), address, domain)),
+        ("", "v1", "services", service(&meta("kube-dns"), address)),
+        ("apps", "v1", "deployments", deployment(&meta("coracle-dns"), address, domain)),
     ]
 }
 
-fn service(metadata: serde_json::Value, address: IpAddr) -> serde_json::Value {
+fn service(metadata: &serde_json::Value, address: IpAddr) -> serde_json::Value {
     json!({
         "apiVersion": "v1", "kind": "Service", "metadata": metadata,
         "spec": {
@@ -101,7 +101,7 @@ fn service(metadata: serde_json::Value, address: IpAddr) -> serde_json::Value {
     })
 }
 
-fn deployment(metadata: serde_json::Value, address: IpAddr, domain: &str) -> serde_json::Value {
+fn deployment(metadata: &serde_json::Value, address: IpAddr, domain: &str) -> serde_json::Value {
     let arguments = [
         "dns".to_owned(),
         "--listen=0.0.0.0:53".to_owned(),

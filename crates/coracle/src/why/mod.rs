@@ -44,7 +44,6 @@ pub(crate) struct Why {
 impl Why {
     /// The kubeconfig that is meant; none: what the environment says.
     fn access(&self) -> Option<PathBuf> {
-        #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
         let is_said = std::env::var_os("KUBECONFIG").is_some_and(|files| !files.is_empty());
         let here = Path::new(DEFAULT_DATA_DIR).join(ADMINISTRATOR);
         let of_data_dir = self.data_dir.as_ref().map(|folder| folder.join(ADMINISTRATOR));

@@ -55,9 +55,9 @@ fn clock(when: Timestamp) -> String {
 fn elapsed(begun: Timestamp, when: Timestamp) -> String {
     let millis = when.since(begun).as_nanos() / 1_000_000;
     match millis {
-        0 => String::new(),
-        ..10_000 => format!("+{millis} ms"),
-        ..600_000 => format!("+{}.{} s", millis / 1000, millis % 1000 / 100),
+        ..=0 => String::new(),
+        1..10_000 => format!("+{millis} ms"),
+        10_000..600_000 => format!("+{}.{} s", millis / 1000, millis % 1000 / 100),
         _ => format!("+{} min", millis / 60_000),
     }
 }

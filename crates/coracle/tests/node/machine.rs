@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 const CORACLE: &str = env!("CARGO_BIN_EXE_coracle");
 
@@ -97,8 +98,7 @@ impl Machine {
     /// `coracle kubectl …`, with the kubectl that the tests have.
     pub(crate) fn kubectl_command(&self, arguments: &[&str]) -> Command {
         let mut command = self.coracle(&[&["kubectl"], arguments].concat());
-        let path = std::env::var("PATH").unwrap_or_default();
-        command.env("PATH", format!("{}:{path}", tools().display()));
+        command.env("PATH", search(&[tools()]));
         command.env("HOME", self.folder.path());
         command
     }
@@ -114,9 +114,8 @@ impl Machine {
         );
         fs::write(&wrapper, script).unwrap();
         fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
-        let path = std::env::var("PATH").unwrap_or_default();
         let mut command = self.command("sh", &["-c", line]);
-        command.env("PATH", format!("{}:{}:{path}", programs.display(), tools().display()));
+        command.env("PATH", search(&[programs, tools()]));
         command.env("HOME", self.folder.path());
         said(&mut command)
     }
@@ -151,14 +150,25 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         if let Some(mut server) = self.server.take() {
-            let _ = server.kill();
-            let _ = server.wait();
+            drop(server.kill());
+            drop(server.wait());
         }
         if self.data_dir().exists() {
-            let _ = self.coracle(&["reset", "--yes"]).status();
+            drop(self.coracle(&["reset", "--yes"]).status());
         }
-        let _ = Command::new("ip").args(["netns", "delete", &self.namespace]).status();
+        drop(Command::new("ip").args(["netns", "delete", &self.namespace]).status());
     }
+}
+
+/// Where programs are looked for: in these folders first.
+fn search(first: &[PathBuf]) -> String {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "programs are found as the person who runs the tests finds them"
+    )]
+    let usual = std::env::var("PATH").unwrap_or_default();
+    let first = first.iter().map(|folder| format!("{}:", folder.display())).collect::<String>();
+    first + &usual
 }
 
 /// What `scripts/test-prereqs.sh` makes.

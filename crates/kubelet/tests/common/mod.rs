@@ -93,7 +93,10 @@ impl World {
         });
         match found.await {
             Ok(pod) => pod,
-            Err(_) => panic!("{name} is not {what}: {:#?}\n{:#?}", last.lock().unwrap(), self.events().await),
+            Err(_) => {
+                let events = self.events().await;
+                panic!("{name} is not {what}: {:#?}\n{events:#?}", last.lock().unwrap())
+            }
         }
     }
 
