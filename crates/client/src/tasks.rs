@@ -35,6 +35,12 @@ impl Tasks {
         set.len()
     }
 
+    /// Ends all of them where they stand, and does not wait until they have: for owners whose tasks hold the set
+    /// themselves, so that dropping it would end nothing.
+    pub fn end(&self) {
+        drop(std::mem::take(&mut *self.set.lock().unwrap_or_else(PoisonError::into_inner)));
+    }
+
     /// Ends all of them where they stand, and waits until they have.
     pub async fn stop(&self) {
         let mut set = std::mem::take(&mut *self.set.lock().unwrap_or_else(PoisonError::into_inner));
@@ -47,6 +53,19 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
+
+    #[tokio::test]
+    async fn tasks_that_hold_their_own_set_end_when_they_are_told_to() {
+        let (alive, mut ended) = mpsc::channel::<()>(1);
+        let tasks = Tasks::new();
+        let held = tasks.clone();
+        tasks.spawn(async move {
+            std::future::pending::<()>().await;
+            drop((alive, held));
+        });
+        tasks.end();
+        assert!(ended.recv().await.is_none());
+    }
 
     #[tokio::test]
     async fn a_task_ends_with_its_owner() {

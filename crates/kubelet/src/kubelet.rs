@@ -93,6 +93,13 @@ pub struct Kubelet {
     tasks: Tasks,
 }
 
+/// Its workers and their helpers hold the set of tasks that they are in.
+impl Drop for Kubelet {
+    fn drop(&mut self) {
+        self.tasks.end();
+    }
+}
+
 impl Kubelet {
     /// Puts a kubelet together; nothing happens to any pod yet. `client` is `system:node:<name>`.
     pub fn new(
