@@ -259,7 +259,7 @@ fn nobody_gives_what_they_do_not_have() {
     check(&format!("{rbac}/rolebindings"), &binding("ClusterRole", "cluster-admin"), 403);
     // Not one of those that a controller fills from others: nobody does that here.
     check(&format!("{rbac}/rolebindings"), &binding("ClusterRole", "system:node-problem-detector"), 403);
-    check(&format!("{rbac}/rolebindings"), &binding("Role", "not-there"), 403);
+    check(&format!("{rbac}/rolebindings"), &binding("Role", "not-there"), 404);
     let cluster = binding("ClusterRole", "cluster-admin").replace("RoleBinding\"", "ClusterRoleBinding\"");
     check("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &cluster, 403);
     // An account's token is the account.
