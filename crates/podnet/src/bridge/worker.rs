@@ -106,10 +106,9 @@ impl Worker {
 
     pub(super) fn tear_down(&mut self) -> Result<(), Error> {
         self.reclaim(&BTreeSet::new())?;
-        if !self.config.masquerade_outside.is_empty() {
-            self.config.masquerade_outside.clear();
-            self.apply_rules(None)?;
-        }
+        // Whoever tears down need not know what the rules were for.
+        self.config.masquerade_outside.clear();
+        self.apply_rules(None)?;
         self.host.delete_link(&self.config.name)?;
         self.network = None;
         Ok(())
