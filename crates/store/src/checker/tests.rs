@@ -33,13 +33,18 @@ async fn check_watch(plant: impl Fn(&mut WatchRecord), caught: impl Fn(&Violatio
     check_planted(|history| plant(&mut history.watches[0]), caught).await;
 }
 
-/// An acknowledged put in the middle.
+/// An acknowledged put of some client.
 fn some_write(history: &mut History) -> &mut Operation {
     let put = |op: &&mut Operation| {
         matches!(op.did, Did::Write { value: Some(_), condition: None, outcome: Written::At(_), .. })
     };
     let count = history.operations.len() / 2;
     history.operations.iter_mut().skip(count).find(put).unwrap()
+}
+
+/// When the last answer was given: whoever asks later knows of everything.
+fn end_of(history: &History) -> u64 {
+    history.operations.iter().map(|op| op.answered).max().unwrap()
 }
 
 fn revision_of(operation: &Operation) -> Revision {
@@ -106,10 +111,10 @@ async fn a_stale_read_is_caught() {
     check_planted(
         |history| {
             // A read that was sound when it was made is given again as the answer to a later question.
-            let late = history.operations.iter().map(|op| op.called).max().unwrap();
-            let old =
-                history.operations.iter().find(|op| matches!(op.did, Did::Read { at: None, .. })).unwrap();
-            let stale = Operation { called: late + 1, answered: late + 2, did: old.did.clone() };
+            let end = end_of(history);
+            let reads = history.operations.iter().filter(|op| matches!(op.did, Did::Read { at: None, .. }));
+            let old = reads.min_by_key(|op| op.answered).unwrap();
+            let stale = Operation { called: end + 1, answered: end + 2, did: old.did.clone() };
             history.operations.push(stale);
         },
         |violation| matches!(violation, Violation::Stale { .. }),
@@ -136,9 +141,9 @@ async fn a_read_that_mixes_two_revisions_is_caught() {
 async fn a_revision_that_goes_backwards_is_caught() {
     check_planted(
         |history| {
-            let late = history.operations.iter().map(|op| op.called).max().unwrap();
+            let end = end_of(history);
             let write = some_write(history).clone();
-            history.operations.push(Operation { called: late + 1, answered: late + 2, ..write });
+            history.operations.push(Operation { called: end + 1, answered: end + 2, ..write });
         },
         |violation| matches!(violation, Violation::Stale { .. }),
     )
