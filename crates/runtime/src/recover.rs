@@ -2,6 +2,7 @@
 //! meanwhile is noticed. While we run: what the supervisors tell.
 
 use std::fs;
+use std::pin::Pin;
 use std::sync::{Arc, Weak};
 
 use coracle_supervisor::protocol::{ContainerReport, Exit, Phase, decode};
@@ -41,7 +42,7 @@ impl Node {
         }
         self.recover_containers().await?;
         for sandbox in self.sandboxes().into_iter().filter(|sandbox| !sandbox.record().stopped) {
-            if let Err(error) = self.meet_supervisor(&sandbox).await {
+            if let Err(error) = self.take_over(&sandbox).await {
                 tracing::warn!(sandbox = sandbox.id, error = %error, "a pod has no supervisor any more");
                 self.abandon_all(&sandbox).await;
             }
@@ -69,7 +70,7 @@ impl Node {
             let state = match exit {
                 Some(exit) => State::Exited(exit),
                 None if !record.start_error.is_empty() => {
-                    State::Exited(Exit { code: NOT_STARTED, at: record.created_at, oom_kills: 0 })
+                    State::Exited(Exit { code: NOT_STARTED, at: record.created_at, ..Exit::default() })
                 }
                 // Which of the two it is the supervisor knows.
                 None if record.started_at != 0 => State::Running,
@@ -96,8 +97,9 @@ impl Node {
         self.remove(container).await
     }
 
-    /// Takes over what a supervisor knows of its containers.
-    pub(crate) fn learn(&self, sandbox: &Sandbox, reports: &[ContainerReport]) {
+    /// Takes over what a supervisor knows of its containers. Answers with those that have not ended, and their pids.
+    pub(crate) fn learn(&self, sandbox: &Sandbox, reports: &[ContainerReport]) -> Vec<(Arc<Container>, i32)> {
+        let mut alive = Vec::new();
         for container in self.containers_of(&sandbox.id) {
             let report = reports.iter().find(|report| report.id == container.id);
             match report.map(|report| &report.phase) {
@@ -105,15 +107,21 @@ impl Node {
                 Some(Phase::Running {}) => drop(container.advance(State::Running)),
                 Some(Phase::Created {}) => {}
                 None => {
-                    let exit = Exit { code: UNKNOWN_EXIT, at: clock::now(), oom_kills: 0 };
+                    let exit =
+                        Exit { code: UNKNOWN_EXIT, at: clock::now(), unknown: true, ..Exit::default() };
                     self.container_ended(&container, exit);
                 }
             }
+            if let (Some(report), State::Created | State::Running) = (report, container.state()) {
+                let pid = report.pid;
+                alive.push((container, pid));
+            }
         }
+        alive
     }
 
     /// A pod without a supervisor: its containers are ended, and it is not ready any more.
-    async fn abandon_all(&self, sandbox: &Sandbox) {
+    pub(crate) async fn abandon_all(&self, sandbox: &Sandbox) {
         sandbox.set_supervisor(None);
         if self.is_observer {
             return;
@@ -129,11 +137,17 @@ impl Node {
 }
 
 /// Listens to the news of a supervisor until it is gone, or nobody wants to know.
-pub(crate) async fn follow(
+///
+/// Boxed, because it ends in a meeting with the next supervisor, which begins with this.
+pub(crate) fn follow(
     node: Weak<Node>,
     sandbox: Weak<Sandbox>,
-    mut news: mpsc::UnboundedReceiver<News>,
-) {
+    news: mpsc::UnboundedReceiver<News>,
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(listen(node, sandbox, news))
+}
+
+async fn listen(node: Weak<Node>, sandbox: Weak<Sandbox>, mut news: mpsc::UnboundedReceiver<News>) {
     while let Some(news) = news.recv().await {
         let (Some(node), Some(sandbox)) = (node.upgrade(), sandbox.upgrade()) else { return };
         match news {
@@ -145,11 +159,7 @@ pub(crate) async fn follow(
             }
             News::Gone => {
                 // Who was told to go has been forgotten before.
-                if sandbox.supervisor().is_some() {
-                    tracing::warn!(sandbox = sandbox.id, "the supervisor of a pod is gone");
-                    node.abandon_all(&sandbox).await;
-                }
-                return;
+                return node.replace_supervisor(&sandbox).await;
             }
         }
     }

@@ -201,21 +201,6 @@ async fn a_restart_finds_everything_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_supervisor_ends_its_pod_and_nothing_else() {
-    let node = Node::new("orphans").await;
-    let (pod, sandbox) = node.sandbox("pod").await;
-    let (other_pod, other) = node.sandbox("other").await;
-    let id = node.run(&sandbox, &pod, script("one", "sleep 1000")).await;
-    let untouched = node.run(&other, &other_pod, script("one", "sleep 1000")).await;
-    node.kill_supervisor(&sandbox);
-    assert_eq!(node.ended(&id).await.exit_code, 255);
-    let status = node.runtime.pod_sandbox_status(&sandbox, false).await.unwrap().status.unwrap();
-    assert_eq!(status.state(), PodSandboxState::SandboxNotready);
-    assert_eq!(node.exec(&untouched, "echo fine").await.1, "fine\n");
-    node.clear().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_log_is_rotated_without_losing_a_line() {
     let node = Node::new("rotation").await;
     let (pod, sandbox) = node.sandbox("pod").await;

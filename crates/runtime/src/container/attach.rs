@@ -20,12 +20,12 @@ use crate::streams::{Terminal, resizer};
 use crate::supervise::Supervisor;
 
 impl Node {
-    pub(crate) async fn attach(&self, request: &AttachRequest) -> Result<Session, Error> {
+    pub(crate) async fn attach(self: &Arc<Self>, request: &AttachRequest) -> Result<Session, Error> {
         let container = self.container(&request.container_id)?;
         if container.state() != State::Running {
             return Err(Error::WrongState(format!("container {:?} is not running", container.id)));
         }
-        let supervisor = container.sandbox.supervisor().ok_or(Error::SupervisorGone)?;
+        let supervisor = self.supervisor_of(&container.sandbox).await?;
         let record = container.record();
         let wanted = [request.stdout, request.stderr && !record.config.tty];
         let (stdout, their_stdout) = output(wanted[0])?;
@@ -44,7 +44,7 @@ impl Node {
                 resize = Some(resizer(writer.descriptor()?));
                 stdin = request.stdin.then(|| Box::pin(writer) as Writer);
             } else if request.stdin {
-                let once = record.config.stdin_once.then(|| (supervisor, container.id.clone()));
+                let once = record.config.stdin_once.then(|| (supervisor, Arc::clone(&container)));
                 stdin = Some(Box::pin(Input::new(input, once)?) as Writer);
             }
         }
@@ -65,11 +65,11 @@ fn exit_of(container: Arc<Container>) -> oneshot::Receiver<i32> {
 /// A container's input. One that is to be attached to once ends with the first who was.
 struct Input {
     pipe: pipe::Sender,
-    once: Option<(Arc<Supervisor>, String)>,
+    once: Option<(Arc<Supervisor>, Arc<Container>)>,
 }
 
 impl Input {
-    fn new(input: OwnedFd, once: Option<(Arc<Supervisor>, String)>) -> Result<Self, Error> {
+    fn new(input: OwnedFd, once: Option<(Arc<Supervisor>, Arc<Container>)>) -> Result<Self, Error> {
         let pipe = pipe::Sender::from_owned_fd(input).map_err(Error::io("watch", "a pipe".as_ref()))?;
         Ok(Self { pipe, once })
     }
@@ -78,9 +78,9 @@ impl Input {
 impl Drop for Input {
     fn drop(&mut self) {
         if let Some((supervisor, container)) = self.once.take() {
-            tokio::spawn(
-                async move { supervisor.call(Request::CloseStdin { container }, &[]).await.map(drop) },
-            );
+            container.release_stdin();
+            let request = Request::CloseStdin { container: container.id.clone() };
+            tokio::spawn(async move { supervisor.call(request, &[]).await.map(drop) });
         }
     }
 }

@@ -60,7 +60,7 @@ impl Node {
     }
 
     async fn build_container(
-        &self,
+        self: &Arc<Self>,
         container: &Arc<Container>,
         sandbox_config: PodSandboxConfig,
         image: &ImageForContainer,
@@ -87,10 +87,11 @@ impl Node {
         };
         let spec = blocking(move || plan.carry_out()).await?;
         let process = encode(&spec.process);
-        let supervisor = container.sandbox.supervisor().ok_or(Error::SupervisorGone)?;
+        let supervisor = self.supervisor_of(&container.sandbox).await?;
         let (reply, _) = supervisor.call(Request::Create { spec }, &[]).await?;
-        if let Reply::Created { warnings, .. } = reply {
+        if let Reply::Created { pid, warnings } = reply {
             warn_once(&warnings);
+            self.keep(container, &supervisor, pid).await;
         }
         let record = container.change(|record| {
             record.process = process;
@@ -100,13 +101,11 @@ impl Node {
     }
 
     /// Takes away all that there is of a container that does not run, complete or not.
-    pub(super) async fn clear_away(&self, container: &Arc<Container>) -> Result<(), Error> {
-        if let Some(supervisor) = container.sandbox.supervisor() {
-            match supervisor.call(Request::Delete { container: container.id.clone() }, &[]).await {
-                // It may never have got there; and a supervisor that is gone holds nothing.
-                Ok(_) | Err(Error::Refused(_) | Error::SupervisorGone) => {}
-                Err(error) => return Err(error),
-            }
+    pub(super) async fn clear_away(self: &Arc<Self>, container: &Arc<Container>) -> Result<(), Error> {
+        match self.ask(&container.sandbox, Request::Delete { container: container.id.clone() }).await {
+            // It may never have got there; and a supervisor that is gone holds nothing.
+            Ok(_) | Err(Error::Refused(_) | Error::SupervisorGone) => {}
+            Err(error) => return Err(error),
         }
         let group = self.hierarchies.group(&container.record().cgroup);
         blocking(move || {

@@ -21,12 +21,12 @@ use crate::supervise::{Exec, Supervisor};
 
 impl Node {
     pub(crate) async fn exec_sync(
-        &self,
+        self: &Arc<Self>,
         id: &str,
         command: Vec<String>,
         timeout: Option<Duration>,
     ) -> Result<ExecSyncResponse, Error> {
-        let (supervisor, request) = self.exec_request(&*self.container(id)?, command, false)?;
+        let (supervisor, request) = self.exec_request(&*self.container(id)?, command, false).await?;
         let (stdout, their_stdout) = reading_pipe()?;
         let (stderr, their_stderr) = reading_pipe()?;
         let nothing = nothing()?;
@@ -56,9 +56,9 @@ impl Node {
         Ok(ExecSyncResponse { stdout: stdout.into_bytes(), stderr: stderr.into_bytes(), exit_code })
     }
 
-    pub(crate) async fn exec(&self, request: ExecRequest) -> Result<Session, Error> {
+    pub(crate) async fn exec(self: &Arc<Self>, request: ExecRequest) -> Result<Session, Error> {
         let container = self.container(&request.container_id)?;
-        let (supervisor, message) = self.exec_request(&container, request.cmd.clone(), request.tty)?;
+        let (supervisor, message) = self.exec_request(&container, request.cmd.clone(), request.tty).await?;
         if request.tty {
             let mut exec = supervisor.exec(message, &[]).await?;
             let terminal = exec.terminal.take().ok_or(Error::SupervisorGone)?;
@@ -78,8 +78,8 @@ impl Node {
     }
 
     /// The process, with all that the container's own has: user, capabilities, filter, cgroups.
-    fn exec_request(
-        &self,
+    async fn exec_request(
+        self: &Arc<Self>,
         container: &Container,
         command: Vec<String>,
         terminal: bool,
@@ -98,7 +98,7 @@ impl Node {
         }
         let process = Process { args: command, env, terminal, ..own };
         let join = join(&self.hierarchies.group(&record.cgroup));
-        let supervisor = container.sandbox.supervisor().ok_or(Error::SupervisorGone)?;
+        let supervisor = self.supervisor_of(&container.sandbox).await?;
         Ok((supervisor, Request::Exec { spec: ExecSpec { container: container.id.clone(), process, join } }))
     }
 }

@@ -25,18 +25,27 @@ impl Node {
         if container.state() != State::Created {
             return Err(Error::WrongState(format!("container {id:?} is not in the state created")));
         }
-        let supervisor = container.sandbox.supervisor().ok_or(Error::SupervisorGone)?;
+        let supervisor = self.supervisor_of(&container.sandbox).await?;
         // Taken before: a short one has ended before we hear that it began.
         let started_at = clock::now();
-        match supervisor.call(Request::Start { container: id.to_owned() }, &[]).await {
-            Ok(_) => {
+        let mut started = supervisor.call(Request::Start { container: id.to_owned() }, &[]).await.map(drop);
+        if matches!(started, Err(Error::SupervisorGone)) {
+            // Whether the gate was opened before it was killed, who takes over knows.
+            self.replace_supervisor(&container.sandbox).await;
+            if container.state() == State::Running {
+                started = Ok(());
+            }
+        }
+        match started {
+            Ok(()) => {
                 container.advance(State::Running);
                 self.write_down(&container, |record| record.started_at = started_at).await?;
                 self.tell(id, &container.sandbox.id, ContainerEventType::ContainerStartedEvent);
             }
             Err(error) => {
                 let text = error.to_string();
-                container.advance(State::Exited(Exit { code: NOT_STARTED, at: clock::now(), oom_kills: 0 }));
+                let exit = Exit { code: NOT_STARTED, at: clock::now(), ..Exit::default() };
+                self.container_ended(&container, exit);
                 self.write_down(&container, |record| record.start_error = text).await?;
                 return Err(error);
             }
@@ -81,15 +90,14 @@ impl Node {
     }
 
     /// Sends a signal; a container that ends meanwhile needs none.
-    async fn signal(&self, container: &Container, signal: i32) -> Result<(), Error> {
-        let Some(supervisor) = container.sandbox.supervisor() else { return Ok(()) };
+    async fn signal(self: &Arc<Self>, container: &Container, signal: i32) -> Result<(), Error> {
         let request = Request::Signal { container: container.id.clone(), signal };
-        match supervisor.call(request, &[]).await {
+        match self.ask(&container.sandbox, request).await {
             Ok(_)
             | Err(Error::Refused(Failure::WrongPhase { .. } | Failure::Step { errno: libc::ESRCH, .. })) => {
                 Ok(())
             }
-            // Its containers are ended as soon as we have noticed.
+            // No other could take over: its containers are ended.
             Err(Error::SupervisorGone) => Ok(()),
             Err(error) => Err(error),
         }
@@ -112,12 +120,13 @@ impl Node {
 
     /// A container ended: remembers it, and tells.
     pub(crate) fn container_ended(&self, container: &Container, exit: Exit) {
+        let exit = self.settle(container, exit);
         if container.advance(State::Exited(exit)) {
             self.tell(&container.id, &container.sandbox.id, ContainerEventType::ContainerStoppedEvent);
         }
     }
 
-    /// A container whose supervisor is gone: nobody reads what it prints, and nobody will know how it ends. It is ended.
+    /// A container without a supervisor, because no other could take over: nobody reads what it prints. It is ended.
     pub(crate) async fn abandon(&self, container: &Container) {
         if matches!(container.state(), State::Exited(_)) {
             return;
@@ -125,7 +134,7 @@ impl Node {
         let group = self.hierarchies.group(&container.record().cgroup);
         let (exit_file, exit) = (
             self.config.container_root(&container.id).join("exit"),
-            Exit { code: UNKNOWN_EXIT, at: clock::now(), oom_kills: 0 },
+            Exit { code: UNKNOWN_EXIT, at: clock::now(), unknown: true, ..Exit::default() },
         );
         let written = exit.clone();
         let ended = blocking(move || {

@@ -3,6 +3,7 @@
 mod attach;
 mod create;
 mod exec;
+mod kept;
 mod lifecycle;
 mod status;
 mod update;
@@ -25,6 +26,7 @@ pub(crate) struct Container {
     state: watch::Sender<State>,
     /// Held while it starts: nobody is to hear that it ended before they hear that it started.
     pub(crate) starting: tokio::sync::Mutex<()>,
+    kept: Mutex<kept::Kept>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +44,7 @@ impl Container {
             record: Mutex::new(record),
             state: watch::Sender::new(state),
             starting: tokio::sync::Mutex::default(),
+            kept: Mutex::default(),
         }
     }
 

@@ -38,7 +38,7 @@ impl Container {
             image: Some(ImageSpec { image: record.image_id.clone(), ..named(&record) }),
             image_ref: record.image_ref.clone(),
             reason: reason(&state, &record).to_owned(),
-            message: record.start_error.clone(),
+            message: message(&exit, &record).to_owned(),
             log_path: record.log_path.clone(),
             resources: Some(ContainerResources { linux: resources }),
             image_id: record.image_id.clone(),
@@ -90,10 +90,18 @@ fn in_words(state: &State) -> ContainerState {
     }
 }
 
+fn message<'a>(exit: &Exit, record: &'a ContainerRecord) -> &'a str {
+    if record.start_error.is_empty() && exit.unknown {
+        return "the supervisor of the pod was killed, and nobody saw how the container ended";
+    }
+    &record.start_error
+}
+
 fn reason(state: &State, record: &ContainerRecord) -> &'static str {
     match state {
         State::Created | State::Running => "",
         State::Exited(_) if !record.start_error.is_empty() => "StartError",
+        State::Exited(exit) if exit.unknown => "Unknown",
         State::Exited(exit) if exit.oom_kills > 0 => "OOMKilled",
         State::Exited(exit) if exit.code == 0 => "Completed",
         State::Exited(_) => "Error",

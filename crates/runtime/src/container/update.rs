@@ -1,5 +1,7 @@
 //! UpdateContainerResources and ReopenContainerLog.
 
+use std::sync::Arc;
+
 use coracle_cri::v1::LinuxContainerResources;
 use coracle_supervisor::protocol::Request;
 
@@ -30,13 +32,12 @@ impl Node {
         blocking(move || save(&folder, &record)).await
     }
 
-    pub(crate) async fn reopen_log(&self, id: &str) -> Result<(), Error> {
+    pub(crate) async fn reopen_log(self: &Arc<Self>, id: &str) -> Result<(), Error> {
         let container = self.container(id)?;
         if container.state() != State::Running {
             return Err(Error::WrongState(format!("container {id:?} is not running")));
         }
-        let supervisor = container.sandbox.supervisor().ok_or(Error::SupervisorGone)?;
-        supervisor.call(Request::ReopenLog { container: id.to_owned() }, &[]).await?;
+        self.ask(&container.sandbox, Request::ReopenLog { container: id.to_owned() }).await?;
         Ok(())
     }
 }

@@ -21,6 +21,8 @@ pub(crate) struct Sandbox {
     child: Mutex<Option<Child>>,
     /// Stopping and removing happen one after the other.
     pub(crate) turn: tokio::sync::Mutex<()>,
+    /// Held while its supervisor is replaced, or dismissed for good.
+    pub(crate) supervision: tokio::sync::Mutex<()>,
 }
 
 impl Sandbox {
@@ -31,6 +33,7 @@ impl Sandbox {
             supervisor: Mutex::default(),
             child: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
+            supervision: tokio::sync::Mutex::default(),
         }
     }
 

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use coracle_cgroup::Placement;
 use coracle_cri::v1::{ContainerEventType, NamespaceMode, PodSandboxConfig, Protocol};
 use coracle_podnet::{Pod, PortMapping};
 use coracle_supervisor::protocol::Request;
@@ -85,11 +84,7 @@ impl Node {
         }
         let record = sandbox.record();
         save(&root, &record)?;
-        let cgroups = match self.supervisors().placement() {
-            Placement::Tasks(files) => files,
-            Placement::Folder(folder) => vec![folder.join("cgroup.procs")],
-        };
-        sandbox.set_child(self.program.start(&sandbox.id, &state, &cgroups)?);
+        self.start_supervisor(sandbox)?;
         Pins(&state).make(&wanted(&record.config))?;
         let shm = state.join("shm");
         fs::create_dir_all(&shm).map_err(Error::io("create", &shm))?;
@@ -108,8 +103,11 @@ impl Node {
         let (sender, news) = mpsc::unbounded_channel();
         let state = self.config.sandbox_state(&sandbox.id);
         let (supervisor, reports) = Supervisor::connect(&state, sender).await?;
-        sandbox.set_supervisor(Some(Arc::new(supervisor)));
-        self.learn(sandbox, &reports);
+        let supervisor = Arc::new(supervisor);
+        for (container, pid) in self.learn(sandbox, &reports) {
+            self.keep(&container, &supervisor, pid).await;
+        }
+        sandbox.set_supervisor(Some(supervisor));
         // Whoever follows the news does not keep the node alive: it goes when its owner does.
         tokio::spawn(follow(Arc::downgrade(self), Arc::downgrade(sandbox), news));
         Ok(())

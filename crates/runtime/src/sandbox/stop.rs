@@ -79,6 +79,7 @@ impl Node {
 
     /// Ends the pod's supervisor.
     async fn dismiss(&self, sandbox: &Sandbox) {
+        let turn = sandbox.supervision.lock().await;
         // A supervisor that was started but never met does not know that it is not needed.
         let mut child = sandbox.take_child();
         match sandbox.supervisor() {
@@ -97,6 +98,7 @@ impl Node {
                 tracing::warn!(sandbox = sandbox.id, "the supervisor does not end");
             }
         }
+        drop(turn);
     }
 
     /// Takes away all that there is of a pod, complete or not.

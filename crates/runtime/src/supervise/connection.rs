@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::sys;
 /// How long a supervisor may take for anything but running a program.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-type Answer = (Reply, Vec<OwnedFd>);
+pub(super) type Answer = (Reply, Vec<OwnedFd>);
 type Waiting = Arc<Mutex<HashMap<u64, mpsc::UnboundedSender<Answer>>>>;
 
 /// What a supervisor tells by itself.
@@ -42,6 +42,7 @@ pub(crate) struct Supervisor {
     next: AtomicU64,
     waiting: Waiting,
     reader: JoinHandle<()>,
+    gone: Arc<AtomicBool>,
 }
 
 /// A process that was started in a container.
@@ -70,8 +71,9 @@ impl Supervisor {
         let socket = sys::watch(dial(folder)?).map_err(Error::io("watch the supervisor in", folder))?;
         let socket = Arc::new(socket);
         let waiting = Waiting::default();
-        let reader = tokio::spawn(read(Arc::clone(&socket), Arc::clone(&waiting), news));
-        let supervisor = Self { socket, next: AtomicU64::new(1), waiting, reader };
+        let gone = Arc::new(AtomicBool::new(false));
+        let reader = tokio::spawn(read(Arc::clone(&socket), Arc::clone(&waiting), Arc::clone(&gone), news));
+        let supervisor = Self { socket, next: AtomicU64::new(1), waiting, reader, gone };
         match supervisor.call(Request::Hello {}, &[]).await? {
             (Reply::Welcome { version: VERSION, containers, .. }, _) => Ok((supervisor, containers)),
             (Reply::Welcome { version, .. }, _) => Err(Error::SupervisorVersion(version)),
@@ -125,11 +127,17 @@ impl Supervisor {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(number, sender);
         let message = encode(&FromRuntime { number, request });
         let send = |socket: &OwnedFd| socket::send(socket, &message, descriptors);
-        if self.socket.async_io(Interest::WRITABLE, send).await.is_err() || self.reader.is_finished() {
+        if self.socket.async_io(Interest::WRITABLE, send).await.is_err() || self.is_gone() {
+            self.gone.store(true, Ordering::Release);
             self.forget(number);
             return Err(Error::SupervisorGone);
         }
         Ok((number, answers))
+    }
+
+    /// Whether it is known to be gone.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Acquire)
     }
 
     fn forget(&self, number: u64) {
@@ -144,7 +152,12 @@ impl Drop for Supervisor {
 }
 
 /// Hands replies to who waits for them, until the supervisor is gone.
-async fn read(socket: Arc<AsyncFd<OwnedFd>>, waiting: Waiting, news: mpsc::UnboundedSender<News>) {
+async fn read(
+    socket: Arc<AsyncFd<OwnedFd>>,
+    waiting: Waiting,
+    gone: Arc<AtomicBool>,
+    news: mpsc::UnboundedSender<News>,
+) {
     let receive = |socket: &OwnedFd| socket::receive(socket.as_fd());
     while let Ok(Some((message, descriptors))) = socket.async_io(Interest::READABLE, receive).await {
         let Ok(FromSupervisor { number, reply }) = decode(&message) else { break };
@@ -162,6 +175,7 @@ async fn read(socket: Arc<AsyncFd<OwnedFd>>, waiting: Waiting, news: mpsc::Unbou
             waiting.remove(&number);
         }
     }
+    gone.store(true, Ordering::Release);
     waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
     news.send(News::Gone).unwrap_or_default();
 }

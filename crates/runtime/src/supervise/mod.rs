@@ -2,6 +2,7 @@
 
 mod connection;
 mod program;
+mod takeover;
 
 pub(crate) use connection::{Exec, News, Supervisor};
 pub(crate) use program::Program;

@@ -22,6 +22,9 @@ use crate::{ids, sys};
 
 static SUPERVISOR: &[u8] = include_bytes!(env!("CORACLE_SUPERVISOR"));
 
+/// The name of a supervisor's socket.
+const SOCKET: &str = "supervisor";
+
 /// How many may wait to be connected.
 const BACKLOG: i32 = 16;
 
@@ -46,11 +49,12 @@ impl Program {
     pub(crate) fn start(&self, sandbox: &str, folder: &Path, cgroups: &[PathBuf]) -> Result<Child, Error> {
         let socket = listener(folder).map_err(Error::io("listen in", folder))?;
         let log = folder.join("supervisor.log");
-        let log = File::create(&log).map_err(Error::io("create", &log))?;
+        let log = File::options().append(true).create(true).open(&log).map_err(Error::io("create", &log))?;
         // A spawn without a fork: this process may be large, and has many threads.
         Command::new(format!("/proc/self/fd/{}", self.mount.as_raw_fd()))
             .arg0("coracle-supervisor")
             .arg(sandbox)
+            .arg(folder)
             .args(cgroups)
             .env_clear()
             .current_dir("/")
@@ -59,6 +63,17 @@ impl Program {
             .stderr(Stdio::from(log))
             .spawn()
             .map_err(Error::io("start the supervisor in", folder))
+    }
+}
+
+impl Program {
+    /// Removes the socket of a supervisor that is gone.
+    pub(super) fn clear_way(folder: &Path) -> Result<(), Error> {
+        let socket = folder.join(SOCKET);
+        match fs::remove_file(&socket) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", &socket)(error)),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -73,7 +88,7 @@ fn write_program(path: &Path) -> io::Result<()> {
 
 /// Sockets have short names; folders need not. So the folder is named by its descriptor.
 fn address(folder: &File) -> io::Result<SocketAddrUnix> {
-    Ok(SocketAddrUnix::new(format!("/proc/self/fd/{}/supervisor", folder.as_raw_fd()))?)
+    Ok(SocketAddrUnix::new(format!("/proc/self/fd/{}/{SOCKET}", folder.as_raw_fd()))?)
 }
 
 fn listener(folder: &Path) -> io::Result<OwnedFd> {

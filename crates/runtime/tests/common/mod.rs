@@ -47,10 +47,20 @@ impl Node {
 
     /// The node of a folder, whoever made it.
     pub(crate) async fn at(folder: &Path) -> Self {
-        let name = folder.file_name().unwrap().to_string_lossy().trim_start_matches('.').to_owned();
-        let config = config_at(folder, &name);
+        let config = Config { instance: instance_at(folder), ..config_at(folder, "") };
         let runtime = open(&config).await;
         Self { runtime, config, place: folder.to_owned(), folder: None }
+    }
+
+    /// Is not there for a while, and the supervisor of a pod is killed meanwhile.
+    pub(crate) async fn nobody_is_there(&mut self, sandbox: &str, time: Duration) {
+        let (instance, sandbox) = (self.config.instance.clone(), sandbox.to_owned());
+        let killer = tokio::spawn(async move {
+            tokio::time::sleep(time / 6).await;
+            supervisors(&instance).iter().filter(|one| one.1.contains(&sandbox)).for_each(|one| kill(one.0));
+        });
+        self.away(time).await;
+        killer.await.unwrap();
     }
 
     /// Is not there for a while, and comes back as another runtime of the same node.
@@ -76,13 +86,9 @@ impl Node {
 
     /// Kills the supervisor of a pod, as nobody should.
     pub(crate) fn kill_supervisor(&self, sandbox: &str) {
-        let group =
-            coracle_cgroup::Hierarchies::detect().unwrap().group(&self.config.instance).child("supervisors");
-        for process in group.processes() {
-            let command = fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap();
+        for (process, command) in supervisors(&self.config.instance) {
             if command.contains(sandbox) {
-                let pid = rustix::process::Pid::from_raw(process).unwrap();
-                rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+                kill(process);
             }
         }
     }
@@ -194,6 +200,31 @@ impl Node {
             assert_eq!(processes, "", "supervisors in {}", folder.display());
         }
     }
+}
+
+/// The name of the node of a folder.
+pub(crate) fn instance_at(folder: &Path) -> String {
+    format!("coracle-test-{}", folder.file_name().unwrap().to_string_lossy().trim_start_matches('.'))
+}
+
+/// The supervisors of a runtime: their pids, and with which words they were started.
+pub(crate) fn supervisors(instance: &str) -> Vec<(i32, String)> {
+    let group = coracle_cgroup::Hierarchies::detect().unwrap().group(instance).child("supervisors");
+    let command = |process: &i32| fs::read_to_string(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    group.processes().iter().map(|process| (*process, command(process))).collect()
+}
+
+/// Kills a process that may be gone already.
+pub(crate) fn kill(process: i32) {
+    let pid = rustix::process::Pid::from_raw(process).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap_or_default();
+}
+
+/// A number below `end`, another each time.
+pub(crate) fn random(end: u64) -> u64 {
+    let mut bytes = [0; 8];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).unwrap();
+    u64::from_ne_bytes(bytes) % end
 }
 
 fn config_at(folder: &Path, name: &str) -> Config {

@@ -45,6 +45,9 @@ choice! {
         10 = Pause { join: super::Join },
         /// Ends the supervisor and the pause process. Refused while a container is running.
         11 = Quit {},
+        /// Gives back the terminal of a container that this supervisor took over from one that was killed: the
+        /// descriptor that comes along.
+        12 = ReturnTerminal { container: String },
     }
 }
 
@@ -111,6 +114,8 @@ record! {
         pub at: i64,
         /// Processes of the container that were killed for want of memory.
         pub oom_kills: u64,
+        /// Nobody saw how it ended, and the code is made up.
+        pub unknown: bool,
     }
 }
 

@@ -5,10 +5,12 @@
 //! it was born with, and a runtime speaks every version that was ever released: [`Reply::Welcome`] names it. The words
 //! of `Hello` and `Welcome` never change.
 
+pub mod held;
 mod message;
 mod spec;
 mod wire;
 
+pub use held::Held;
 pub use message::{ContainerReport, Exit, Failure, FromRuntime, FromSupervisor, Phase, Reply, Request};
 pub use spec::{
     Bind, Capabilities, ContainerSpec, Device, ExecSpec, Filesystem, Join, MountSpec, Namespaces, OomCounter,

@@ -3,17 +3,22 @@
 use std::fs;
 use std::os::fd::OwnedFd;
 
+use coracle_supervisor::process;
 use coracle_supervisor::protocol::{
-    ContainerReport, ContainerSpec, Exit, Join, OomCounter, Phase, Pid, encode,
+    ContainerReport, ContainerSpec, Exit, Failure, Held, Join, Phase, Pid, encode,
 };
+use rustix::process::{Signal, pidfd_send_signal};
 
-use crate::output::{Log, Output};
+use crate::output::{Log, Output, Spool, Stream};
+use crate::place::Place;
 use crate::step::{During as _, StepError};
 
 pub(crate) struct Container {
-    pub(crate) id: String,
-    pub(crate) pid: i32,
-    pub(crate) pidfd: OwnedFd,
+    /// What is written down of it.
+    pub(crate) held: Held,
+    pub(crate) place: Place,
+    /// None: it was gone when we took over.
+    pub(crate) pidfd: Option<OwnedFd>,
     pub(crate) stage: Stage,
     /// How far its process is, until it is the program.
     pub(crate) sync: Option<OwnedFd>,
@@ -23,10 +28,6 @@ pub(crate) struct Container {
     pub(crate) terminal: Option<OwnedFd>,
     pub(crate) outputs: Vec<Output>,
     pub(crate) log: Log,
-    join: Join,
-    shares_pids: bool,
-    exit_file: String,
-    oom: Option<OomCounter>,
 }
 
 /// Who waits for an answer: the connection, and the number of the request.
@@ -45,22 +46,44 @@ pub(crate) enum Stage {
 }
 
 impl Container {
-    pub(crate) fn new(spec: &ContainerSpec, asker: Asker, pid: i32, pidfd: OwnedFd, log: Log) -> Self {
+    pub(crate) fn new(held: Held, place: Place, stage: Stage, pidfd: Option<OwnedFd>, log: Log) -> Self {
         Self {
-            id: spec.id.clone(),
-            pid,
+            held,
+            place,
             pidfd,
-            stage: Stage::Creating(asker),
+            stage,
             sync: None,
             warnings: Vec::new(),
             stdin: None,
             terminal: None,
             outputs: Vec::new(),
             log,
-            join: spec.join.clone(),
-            shares_pids: spec.namespaces.pid != Pid::Own {},
-            exit_file: spec.exit_file.clone(),
-            oom: spec.oom.clone(),
+        }
+    }
+
+    /// Nobody will write to it any more.
+    pub(crate) fn close_input(&mut self) {
+        self.stdin = None;
+        self.place.close_input();
+    }
+
+    /// What keeps a stream of its output for who takes over; none where there is no log.
+    pub(crate) fn spool(&self, stream: Stream) -> Result<Option<Spool>, StepError> {
+        if self.held.log.is_none() {
+            return Ok(None);
+        }
+        let path = self.place.path(&format!("{}.spool", stream.name()));
+        Spool::open(&path).map(Some).during(|| format!("open {path}"))
+    }
+
+    pub(crate) fn pidfd(&self) -> Result<&OwnedFd, Failure> {
+        self.pidfd.as_ref().ok_or(Failure::NoSuchContainer {})
+    }
+
+    /// Kills its first process, if that has not ended.
+    pub(crate) fn kill(&self) {
+        if let Some(pidfd) = &self.pidfd {
+            pidfd_send_signal(pidfd, Signal::KILL).unwrap_or_default();
         }
     }
 
@@ -70,7 +93,12 @@ impl Container {
             Stage::Starting(_) | Stage::Running => Phase::Running {},
             Stage::Exited(exit) => Phase::Exited { exit: exit.clone() },
         };
-        ContainerReport { id: self.id.clone(), pid: self.pid, phase, dropped_lines: self.log.dropped }
+        ContainerReport {
+            id: self.held.id.clone(),
+            pid: self.held.pid,
+            phase,
+            dropped_lines: self.log.dropped,
+        }
     }
 
     pub(crate) fn has_exited(&self) -> bool {
@@ -79,17 +107,17 @@ impl Container {
 
     /// Ends what the first process left behind. The kernel does that itself where the PID namespace ends with it.
     pub(crate) fn kill_rest(&self) {
-        if !self.shares_pids {
+        if !self.held.shares_pids {
             return;
         }
-        match &self.join {
+        match &self.held.join {
             Join::V2 { folder } => fs::write(format!("{folder}/cgroup.kill"), "1").unwrap_or_default(),
             Join::V1 { tasks } => {
                 let Some(tasks) = tasks.first() else { return };
                 for pid in fs::read_to_string(tasks).unwrap_or_default().lines() {
                     if let Some(pid) = pid.parse().ok().and_then(rustix::process::Pid::from_raw) {
                         // It may have ended meanwhile.
-                        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap_or_default();
+                        rustix::process::kill_process(pid, Signal::KILL).unwrap_or_default();
                     }
                 }
             }
@@ -98,7 +126,7 @@ impl Container {
 
     /// How often the kernel killed in this container for want of memory.
     pub(crate) fn oom_kills(&self) -> u64 {
-        let Some(counter) = &self.oom else { return 0 };
+        let Some(counter) = &self.held.oom else { return 0 };
         let text = fs::read_to_string(&counter.file).unwrap_or_default();
         let mut counts = text.lines().filter_map(|line| line.split_once(' '));
         counts
@@ -109,9 +137,25 @@ impl Container {
 
     /// Writes how it ended, whole or not at all.
     pub(crate) fn record(&self, exit: &Exit) -> Result<(), StepError> {
-        let step = || format!("write {}", self.exit_file);
-        let unfinished = format!("{}.new", self.exit_file);
+        let step = || format!("write {}", self.held.exit_file);
+        let unfinished = format!("{}.new", self.held.exit_file);
         fs::write(&unfinished, encode(exit)).during(step)?;
-        fs::rename(&unfinished, &self.exit_file).during(step)
+        fs::rename(&unfinished, &self.held.exit_file).during(step)
+    }
+}
+
+/// What is written down of a container whose first process has this pid.
+pub(crate) fn held(spec: &ContainerSpec, pid: i32) -> Held {
+    Held {
+        id: spec.id.clone(),
+        pid,
+        born: process::born(pid).unwrap_or_default(),
+        running: false,
+        terminal: spec.process.terminal,
+        join: spec.join.clone(),
+        shares_pids: spec.namespaces.pid != Pid::Own {},
+        log: spec.log.clone(),
+        exit_file: spec.exit_file.clone(),
+        oom: spec.oom.clone(),
     }
 }

@@ -1,12 +1,13 @@
 //! The supervisor of one pod.
 //!
-//! `coracle-supervisor SANDBOX CGROUPS` joins its cgroups by the files that are named, is given a listening socket as
-//! its standard input, and serves it in one thread
+//! `coracle-supervisor SANDBOX FOLDER CGROUPS` joins its cgroups by the files that are named, is given a listening socket
+//! as its standard input, and serves it in one thread
 //! ([`server`]): requests come in, processes are made ([`launch`] in this process, [`init`] in the new one), what they
 //! print goes into logs ([`output`]), how they end goes into files. `coracle-supervisor pause` is the first process of
 //! a PID namespace that a pod's containers share ([`pause`]).
 //!
-//! It never blocks but in its event loop, and does not end when whoever started it does.
+//! It never blocks but in its event loop, and does not end when whoever started it does. What it holds is written down
+//! in the pod's folder ([`place`]): if it is killed, the next one that is started there takes over.
 
 mod clock;
 mod container;
@@ -14,6 +15,7 @@ mod init;
 mod launch;
 mod output;
 mod pause;
+mod place;
 mod server;
 mod step;
 mod sys;
@@ -25,7 +27,11 @@ fn main() -> ExitCode {
     if args.get(1).is_some_and(|mode| mode == pause::MODE) {
         return pause::run();
     }
-    match server::run(args.get(2..).unwrap_or_default()) {
+    let Some((pod, cgroups)) = args.get(2..).and_then(<[String]>::split_first) else {
+        eprintln!("coracle-supervisor: a sandbox, a folder and cgroups are wanted");
+        return ExitCode::FAILURE;
+    };
+    match server::run(pod, cgroups) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("coracle-supervisor: {error}");

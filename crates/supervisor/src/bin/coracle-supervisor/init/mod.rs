@@ -19,7 +19,7 @@ use std::fs;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use coracle_supervisor::protocol::{ContainerSpec, Join, Namespaces, Process, ResourceLimit};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Gid, Mode, OFlags, Uid, fchown, fstat};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior, setsid};
 use rustix::thread::{
@@ -63,7 +63,7 @@ pub(crate) fn container(
         terminal::console()?;
     }
     root::finish(spec)?;
-    connect(terminal.as_ref(), streams)?;
+    connect(terminal.as_ref(), streams, spec.process.uid)?;
     program(&spec.process, sync)
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn exec(
         | ThreadNameSpaceType::CONTROL_GROUP;
     move_into_thread_name_spaces(container, all).during(|| "join the container's namespaces".to_owned())?;
     let terminal = if process.terminal { Some(terminal::open(process, sync)?) } else { None };
-    connect(terminal.as_ref(), streams)?;
+    connect(terminal.as_ref(), streams, process.uid)?;
     program(process, sync)
 }
 
@@ -144,7 +144,10 @@ fn rustix_unshare(flags: UnshareFlags) -> Result<(), StepError> {
 }
 
 /// Makes the terminal or the pipes the standard streams.
-fn connect(terminal: Option<&OwnedFd>, streams: Option<&Streams>) -> Result<(), StepError> {
+fn connect(terminal: Option<&OwnedFd>, streams: Option<&Streams>, user: u32) -> Result<(), StepError> {
+    if let (None, Some(streams)) = (terminal, streams) {
+        [&streams.stdin, &streams.stdout, &streams.stderr].into_iter().for_each(|pipe| give_to(pipe, user));
+    }
     let (stdin, stdout, stderr) = match (terminal, streams) {
         (Some(terminal), _) => (terminal, terminal, terminal),
         (None, Some(streams)) => (&streams.stdin, &streams.stdout, &streams.stderr),
@@ -154,6 +157,15 @@ fn connect(terminal: Option<&OwnedFd>, streams: Option<&Streams>) -> Result<(), 
         .and_then(|()| rustix::stdio::dup2_stdout(stdout))
         .and_then(|()| rustix::stdio::dup2_stderr(stderr));
     connected.during(|| "connect the standard streams".to_owned())
+}
+
+/// Programs open `/dev/stdout` anew, so a pipe belongs to the user. Another file is not ours to give.
+fn give_to(stream: &OwnedFd, user: u32) {
+    let is_pipe = fstat(stream).is_ok_and(|about| FileType::from_raw_mode(about.st_mode) == FileType::Fifo);
+    if is_pipe && user != 0 {
+        // Who does not open it anew does not miss it.
+        fchown(stream, Some(Uid::from_raw(user)), None::<Gid>).unwrap_or_default();
+    }
 }
 
 /// The last way: the gate, then no more rights than the program may have, then the program.

@@ -16,11 +16,7 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn new(stream: Stream) -> Self {
-        let name: &[u8] = match stream {
-            Stream::Stdout => b"stdout",
-            Stream::Stderr => b"stderr",
-        };
-        Self { name, begun: Vec::new() }
+        Self { name: stream.name().as_bytes(), begun: Vec::new() }
     }
 
     /// Adds to `out` the log lines that are complete with this chunk.
@@ -34,6 +30,11 @@ impl Lines {
             let text = std::mem::take(&mut self.begun);
             self.line(&text, &clock::stamp(clock::now()), b'P', out);
         }
+    }
+
+    /// How much of a line was read that has not ended yet.
+    pub(super) fn begun(&self) -> u64 {
+        self.begun.len() as u64
     }
 
     fn feed_at(&mut self, chunk: &[u8], stamp: &str, out: &mut Vec<u8>) {

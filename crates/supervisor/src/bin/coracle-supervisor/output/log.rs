@@ -1,28 +1,92 @@
 //! A container's log file. A disk that is full loses lines, never the container's time.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
+use super::Stream;
 use crate::step::{During as _, StepError};
 
 pub(crate) struct Log {
     path: Option<String>,
     file: Option<File>,
+    /// How far we are, for who takes over.
+    progress: Option<File>,
+    now: Progress,
     /// Lines that could not be written.
     pub(crate) dropped: u64,
 }
 
+/// How much of what was printed is in which log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Progress {
+    inode: u64,
+    length: u64,
+    /// Of each stream, how much of its spool.
+    done: [u64; 2],
+}
+
 impl Log {
-    pub(crate) fn open(path: Option<&str>) -> Result<Self, StepError> {
-        let file =
-            path.map(append).transpose().during(|| format!("open log {}", path.unwrap_or_default()))?;
-        Ok(Self { path: path.map(str::to_owned), file, dropped: 0 })
+    /// Opens the log, and goes on where somebody else was killed.
+    pub(crate) fn open(path: Option<&str>, progress: &str) -> Result<Self, StepError> {
+        let Some(path) = path else {
+            return Ok(Self { path: None, file: None, progress: None, now: Progress::default(), dropped: 0 });
+        };
+        let file = append(path).during(|| format!("open log {path}"))?;
+        let before = fs::read(progress).ok().and_then(|bytes| Progress::decode(&bytes));
+        let progress = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(progress)
+            .during(|| format!("open {progress}"))?;
+        let mut log = Self {
+            path: Some(path.to_owned()),
+            file: Some(file),
+            progress: Some(progress),
+            now: before.unwrap_or_default(),
+            dropped: 0,
+        };
+        log.take_up(before);
+        Ok(log)
+    }
+
+    /// Cuts off what is not known to be whole, and remembers where we are.
+    fn take_up(&mut self, before: Option<Progress>) {
+        let Some(file) = &self.file else { return };
+        let Ok(about) = file.metadata() else { return };
+        let cut = before.filter(|before| before.inode == about.ino() && before.length < about.len());
+        self.now.inode = about.ino();
+        self.now.length = match cut {
+            Some(before) if file.set_len(before.length).is_ok() => before.length,
+            _ => about.len(),
+        };
+        self.save();
+    }
+
+    /// How much of a stream's spool is in the log.
+    pub(crate) fn done(&self, stream: Stream) -> u64 {
+        self.now.done[stream as usize]
+    }
+
+    /// From now on so much of a stream's spool is in the log.
+    pub(crate) fn commit(&mut self, stream: Stream, done: u64) {
+        self.now.done[stream as usize] = done;
+        self.save();
+    }
+
+    fn save(&self) {
+        if let Some(progress) = &self.progress {
+            // Where even this does not fit, who takes over may repeat or lose some lines.
+            progress.write_all_at(&self.now.encode(), 0).unwrap_or_default();
+        }
     }
 
     /// Goes on in a new file at the same path. If that cannot be opened, the old one is kept.
     pub(crate) fn reopen(&mut self) -> Result<(), StepError> {
         let Some(path) = &self.path else { return Ok(()) };
         self.file = Some(append(path).during(|| format!("open log {path}"))?);
+        self.take_up(None);
         Ok(())
     }
 
@@ -38,6 +102,7 @@ impl Log {
                 Err(_) => break,
             }
         }
+        self.now.length += written as u64;
         if written < text.len() {
             self.drop_rest(text, written);
         }
@@ -49,9 +114,31 @@ impl Log {
         let lost = text[whole..].iter().filter(|byte| **byte == b'\n').count();
         self.dropped += lost as u64;
         let Some(file) = &self.file else { return };
-        let part = (written - whole) as u64;
+        let length = self.now.length.saturating_sub((written - whole) as u64);
         // If even this fails there is one broken line in the log.
-        file.metadata().and_then(|about| file.set_len(about.len().saturating_sub(part))).unwrap_or_default();
+        if file.set_len(length).is_ok() {
+            self.now.length = length;
+        }
+    }
+}
+
+impl Progress {
+    fn encode(self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        for (place, number) in
+            bytes.chunks_exact_mut(8).zip([self.inode, self.length, self.done[0], self.done[1]])
+        {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (numbers, rest) = bytes.as_chunks::<8>();
+        let [inode, length, stdout, stderr] = *numbers else { return None };
+        let number = u64::from_le_bytes;
+        let done = [number(stdout), number(stderr)];
+        rest.is_empty().then_some(Self { inode: number(inode), length: number(length), done })
     }
 }
 

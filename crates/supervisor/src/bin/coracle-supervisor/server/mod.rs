@@ -1,8 +1,9 @@
 //! The event loop: connections, signals, new processes on their way, and output.
 //!
 //! Requests ([`requests`]) start things and remember who asked; what happens to processes ([`processes`]) and streams
-//! ([`streams`]) answers them. Everything that can be waited for has a token, and a [`Source`] that says what it is.
+//! ([`streams`]) answers them. What a supervisor before us held is taken over first ([`adopt`]). Everything that can be waited for has a token, and a [`Source`] that says what it is.
 
+mod adopt;
 mod connection;
 mod processes;
 mod requests;
@@ -28,14 +29,31 @@ enum Source {
     Listener,
     Signals,
     Connection,
-    ContainerSync { id: String },
-    ExecSync { pid: i32 },
+    ContainerSync {
+        id: String,
+    },
+    ExecSync {
+        pid: i32,
+    },
     PauseSync,
-    Output { id: String, index: usize },
-    Attachment { id: String, index: usize },
+    Output {
+        id: String,
+        index: usize,
+    },
+    Attachment {
+        id: String,
+        index: usize,
+    },
+    /// The first process of a container that somebody else started.
+    Adopted {
+        id: String,
+    },
+    AdoptedPause,
 }
 
 struct Server {
+    /// The pod's folder.
+    pod: String,
     epoll: OwnedFd,
     listener: OwnedFd,
     signals: OwnedFd,
@@ -50,11 +68,12 @@ struct Server {
 }
 
 /// Serves the socket that is our standard input, until somebody asks us to quit.
-pub(crate) fn run(cgroups: &[String]) -> io::Result<()> {
+pub(crate) fn run(pod: &str, cgroups: &[String]) -> io::Result<()> {
     for file in cgroups {
         std::fs::write(file, "0")?;
     }
-    let mut server = Server::new()?;
+    let mut server = Server::new(pod)?;
+    server.adopt_all();
     let mut events = Vec::with_capacity(64);
     while !server.quitting {
         events.clear();
@@ -73,7 +92,7 @@ pub(crate) fn run(cgroups: &[String]) -> io::Result<()> {
 }
 
 impl Server {
-    fn new() -> io::Result<Self> {
+    fn new(pod: &str) -> io::Result<Self> {
         // Whoever started us may be the leader of our session already; then we lead one too.
         setsid()
             .map(drop)
@@ -83,8 +102,11 @@ impl Server {
         std::fs::write("/proc/self/oom_score_adj", "-998").unwrap_or_default();
         set_child_subreaper(Some(rustix::process::getpid()))?;
         let listener = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
+        // No process that we start may hold our socket: when we are gone, nobody is to be reached there.
+        rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?)?;
         rustix::io::ioctl_fionbio(&listener, true)?;
         let mut server = Self {
+            pod: pod.to_owned(),
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
             listener,
             signals: sys::take_signals()?,
@@ -112,6 +134,8 @@ impl Server {
             Source::PauseSync => self.pause_progress(),
             Source::Output { id, index } => self.pump(id, *index, token),
             Source::Attachment { id, index } => self.attachment_event(id, *index, token, flags),
+            Source::Adopted { id } => self.adopted_ended(id),
+            Source::AdoptedPause => self.adopted_pause_ended(token),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use coracle_supervisor::protocol::{Exit, Failure, FromSupervisor, Reply, encode};
-use rustix::process::{Signal, WaitOptions, WaitStatus, pidfd_send_signal, wait};
+use rustix::process::{WaitOptions, WaitStatus, wait};
 
 use super::requests::wrong_phase;
 use super::{Server, Source, copy};
@@ -12,6 +12,9 @@ use crate::container::{Asker, Stage};
 use crate::launch::{self, Progress};
 use crate::output::Stream;
 use crate::sys;
+
+/// The exit code of a container of which nobody saw how it ended.
+const UNKNOWN_EXIT: i32 = 255;
 
 /// One more process in a container.
 pub(super) struct Exec {
@@ -48,7 +51,8 @@ impl Server {
                     if let Stage::Creating(asker) = container.stage {
                         container.stage = Stage::Created;
                         let warnings = std::mem::take(&mut container.warnings);
-                        let (pid, pidfd) = (container.pid, copy(&container.pidfd));
+                        let pid = container.held.pid;
+                        let pidfd = container.pidfd.as_ref().map(copy).unwrap_or_default();
                         self.reply(asker, Reply::Created { pid, warnings }, pidfd);
                     }
                 }
@@ -73,13 +77,13 @@ impl Server {
         }
     }
 
-    fn set_terminal(&mut self, id: &str, terminal: OwnedFd) {
+    pub(super) fn set_terminal(&mut self, id: &str, terminal: OwnedFd) {
         let Some(mut container) = self.containers.remove(id) else { return };
         if let Ok(ours) = terminal.try_clone() {
             container.terminal = Some(terminal);
             // Without its output the container would hang as soon as the terminal is full.
-            if self.add_output(&mut container, Stream::Stdout, ours).is_err() {
-                pidfd_send_signal(&container.pidfd, Signal::KILL).unwrap_or_default();
+            if self.add_output(&mut container, Stream::Stdout, ours, None).is_err() {
+                container.kill();
             }
         }
         self.containers.insert(id.to_owned(), container);
@@ -186,15 +190,19 @@ impl Server {
             let (pid, code) = (pid.as_raw_nonzero().get(), exit_code(status));
             if self.execs.contains_key(&pid) {
                 self.exec_ended(pid, code);
-            } else if let Some(id) =
-                self.containers.values().find(|one| one.pid == pid).map(|one| one.id.clone())
-            {
-                self.container_ended(&id, code);
+            } else if let Some(id) = self.container_of(pid) {
+                self.container_ended(&id, Some(code));
             } else if self.pause.as_ref().is_some_and(|pause| pause.pid == pid) {
                 self.pause_progress();
                 self.pause = None;
             }
         }
+    }
+
+    /// The container whose first process had this pid until now.
+    fn container_of(&self, pid: i32) -> Option<String> {
+        let mut alive = self.containers.values().filter(|container| !container.has_exited());
+        alive.find(|container| container.held.pid == pid).map(|container| container.held.id.clone())
     }
 
     fn exec_ended(&mut self, pid: i32, code: i32) {
@@ -205,7 +213,8 @@ impl Server {
         }
     }
 
-    fn container_ended(&mut self, id: &str, code: i32) {
+    /// A container ended, with this code if anybody saw it.
+    pub(super) fn container_ended(&mut self, id: &str, code: Option<i32>) {
         self.container_progress(id);
         let Some(container) = self.containers.get(id) else { return };
         if container.has_exited() {
@@ -215,7 +224,12 @@ impl Server {
         // All that it has printed is in the log before anybody hears that it ended.
         self.drain(id);
         let Some(container) = self.containers.get_mut(id) else { return };
-        let exit = Exit { code, at: clock::now(), oom_kills: container.oom_kills() };
+        let exit = Exit {
+            code: code.unwrap_or(UNKNOWN_EXIT),
+            at: clock::now(),
+            oom_kills: container.oom_kills(),
+            unknown: code.is_none(),
+        };
         if let Err(error) = container.record(&exit) {
             eprintln!("coracle-supervisor: {error:?}");
         }

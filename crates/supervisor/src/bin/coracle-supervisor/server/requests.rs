@@ -4,16 +4,15 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 use coracle_supervisor::protocol::{ContainerSpec, ExecSpec, Failure, Pid, Reply, Request, VERSION};
 use rustix::event::epoll::EventFlags;
-use rustix::fs::{Mode, OFlags};
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::processes::{Exec, Pause};
 use super::{Server, Source, copy};
-use crate::container::{Asker, Container, Stage};
+use crate::container::{self, Asker, Container, Stage};
 use crate::init::{self, Streams};
 use crate::launch::{self, Launched, PidPlace};
-use crate::output::{Log, Output, Stream};
+use crate::output::{Log, Output, Spool, Stream};
+use crate::place::Place;
 use crate::step::{During as _, StepError};
 
 impl Server {
@@ -36,13 +35,16 @@ impl Server {
                 Ok(())
             }
             Request::CloseStdin { container } => {
-                self.find(&container).map(|container| container.stdin = None).map(|()| self.done(asker))
+                self.find(&container).map(Container::close_input).map(|()| self.done(asker))
             }
             Request::ReopenLog { container } => self
                 .find(&container)
                 .and_then(|container| container.log.reopen().map_err(Failure::from))
                 .map(|()| self.done(asker)),
             Request::Delete { container } => self.delete(&container).map(|()| self.done(asker)),
+            Request::ReturnTerminal { container } => {
+                self.return_terminal(&container, descriptors).map(|()| self.done(asker))
+            }
             Request::Quit {} => self.quit().map(|()| self.done(asker)),
         };
         if let Err(failure) = done {
@@ -71,35 +73,59 @@ impl Server {
         if self.containers.contains_key(&spec.id) {
             return Err(wrong_phase("the container is there already"));
         }
-        let log = Log::open(spec.log.as_deref())?;
-        let pipes = if spec.process.terminal { None } else { Some(Pipes::new(spec.stdin)?) };
-        let (theirs, ours) = pipes.map(|pipes| (pipes.theirs, pipes.ours)).unzip();
-        let place = match &spec.namespaces.pid {
+        let place = Place::of(&self.pod, &spec.id);
+        let made = self.launch_container(asker, spec, &place);
+        if made.is_err() {
+            place.remove();
+        }
+        let mut container = made?;
+        let sync = Source::ContainerSync { id: spec.id.clone() };
+        if let Some(descriptor) = container.sync.take() {
+            self.watch(descriptor.as_fd(), sync, EventFlags::IN).during(|| "watch a process".to_owned())?;
+            container.sync = Some(descriptor);
+        }
+        self.containers.insert(spec.id.clone(), container);
+        Ok(())
+    }
+
+    /// The container's streams and its first process.
+    fn launch_container(
+        &mut self,
+        asker: Asker,
+        spec: &ContainerSpec,
+        place: &Place,
+    ) -> Result<Container, Failure> {
+        place.create()?;
+        let log = Log::open(spec.log.as_deref(), &place.path("progress"))?;
+        let pipes = if spec.process.terminal { None } else { Some(place.make_pipes(spec.stdin)?) };
+        let pid_place = match &spec.namespaces.pid {
             Pid::Own {} => PidPlace::New,
             Pid::Host {} => PidPlace::Host,
             Pid::Pod {} => PidPlace::Of(
                 &self.pause.as_ref().ok_or_else(|| wrong_phase("the pod has no pause process"))?.pidfd,
             ),
             Pid::Container { id } => {
-                PidPlace::Of(&self.containers.get(id).ok_or(Failure::NoSuchContainer {})?.pidfd)
+                PidPlace::Of(self.containers.get(id).ok_or(Failure::NoSuchContainer {})?.pidfd()?)
             }
         };
         let namespaces = u64::from(libc::CLONE_NEWNS.cast_unsigned());
-        let launched = launch::launch(place, namespaces, &spec.join, |sync| {
-            init::container(spec, theirs.as_ref(), sync)
-        })?;
-        let mut container = Container::new(spec, asker, launched.pid, launched.pidfd, log);
-        if let Some(ours) = ours {
-            container.stdin = ours.stdin;
-            for (stream, pipe) in [(Stream::Stdout, ours.stdout), (Stream::Stderr, ours.stderr)] {
-                self.add_output(&mut container, stream, pipe)?;
+        let theirs = pipes.as_ref().map(|pipes| &pipes.theirs);
+        let launched =
+            launch::launch(pid_place, namespaces, &spec.join, |sync| init::container(spec, theirs, sync))?;
+        let held = container::held(spec, launched.pid);
+        // If this fails the process ends at its gate, which goes away with us.
+        place.save(&held)?;
+        let place = Place::of(&self.pod, &spec.id);
+        let mut container = Container::new(held, place, Stage::Creating(asker), Some(launched.pidfd), log);
+        container.sync = Some(launched.sync);
+        if let Some(pipes) = pipes {
+            container.stdin = pipes.stdin;
+            for (stream, pipe) in [(Stream::Stdout, pipes.stdout), (Stream::Stderr, pipes.stderr)] {
+                let spool = container.spool(stream)?;
+                self.add_output(&mut container, stream, pipe, spool)?;
             }
         }
-        let sync = Source::ContainerSync { id: spec.id.clone() };
-        self.watch(launched.sync.as_fd(), sync, EventFlags::IN).during(|| "watch a process".to_owned())?;
-        container.sync = Some(launched.sync);
-        self.containers.insert(spec.id.clone(), container);
-        Ok(())
+        Ok(container)
     }
 
     /// Watches one more stream of a container's output.
@@ -108,13 +134,14 @@ impl Server {
         container: &mut Container,
         stream: Stream,
         source: OwnedFd,
+        spool: Option<Spool>,
     ) -> Result<(), StepError> {
         let step = || "watch the output".to_owned();
         rustix::io::ioctl_fionbio(&source, true).during(step)?;
         let index = container.outputs.len();
-        let about = Source::Output { id: container.id.clone(), index };
+        let about = Source::Output { id: container.held.id.clone(), index };
         self.watch(source.as_fd(), about, EventFlags::IN).during(step)?;
-        container.outputs.push(Output::new(stream, source));
+        container.outputs.push(Output::new(stream, source, spool));
         Ok(())
     }
 
@@ -123,6 +150,9 @@ impl Server {
         let (Stage::Created, Some(sync)) = (&container.stage, &container.sync) else {
             return Err(wrong_phase("the container is not in the state created"));
         };
+        // Written down before: if we are killed now, who comes after us finds it running, or hears of its end.
+        container.held.running = true;
+        container.place.save(&container.held)?;
         launch::open_gate(sync)?;
         container.stage = Stage::Starting(asker);
         Ok(())
@@ -134,7 +164,7 @@ impl Server {
             return Err(wrong_phase("the container is not running"));
         }
         let signal = Signal::from_named_raw(signal).ok_or_else(|| wrong_phase("no such signal"))?;
-        Ok(pidfd_send_signal(&container.pidfd, signal).during(|| "send a signal".to_owned())?)
+        Ok(pidfd_send_signal(container.pidfd()?, signal).during(|| "send a signal".to_owned())?)
     }
 
     fn exec(&mut self, asker: Asker, spec: &ExecSpec, descriptors: Vec<OwnedFd>) -> Result<(), Failure> {
@@ -147,7 +177,7 @@ impl Server {
             (_, true) => None,
             (Err(_), false) => return Err(wrong_phase("three streams are wanted")),
         };
-        let pidfd = container.pidfd.try_clone().during(|| "copy a descriptor".to_owned())?;
+        let pidfd = container.pidfd()?.try_clone().during(|| "copy a descriptor".to_owned())?;
         let launched = launch::launch(PidPlace::Of(&pidfd), 0, &spec.join, |sync| {
             init::exec(&spec.process, pidfd.as_fd(), streams.as_ref(), sync)
         })?;
@@ -169,6 +199,7 @@ impl Server {
         let Launched { pid, pidfd, sync } = launch::launch(PidPlace::New, 0, join, init::pause)?;
         self.watch(sync.as_fd(), Source::PauseSync, EventFlags::IN)
             .during(|| "watch a process".to_owned())?;
+        self.hold_pause(pid)?;
         self.pause = Some(Pause { pid, pidfd, sync: Some(sync), asker: Some(asker) });
         Ok(())
     }
@@ -186,7 +217,8 @@ impl Server {
             return Err(wrong_phase("the container is running"));
         }
         // One that waits at its gate ends when the gate goes away; until it is reaped nobody needs to know it.
-        pidfd_send_signal(&container.pidfd, Signal::KILL).unwrap_or_default();
+        container.kill();
+        container.place.remove();
         self.forget(id);
         Ok(())
     }
@@ -197,7 +229,7 @@ impl Server {
             return Err(wrong_phase("a container is running"));
         }
         for container in self.containers.values() {
-            pidfd_send_signal(&container.pidfd, Signal::KILL).unwrap_or_default();
+            container.kill();
         }
         if let Some(pause) = &self.pause {
             pidfd_send_signal(&pause.pidfd, Signal::KILL).unwrap_or_default();
@@ -209,37 +241,6 @@ impl Server {
 
 pub(super) fn wrong_phase(text: &str) -> Failure {
     Failure::WrongPhase { text: text.to_owned() }
-}
-
-/// The pipes of a container without a terminal.
-struct Pipes {
-    theirs: Streams,
-    ours: OurEnds,
-}
-
-struct OurEnds {
-    stdin: Option<OwnedFd>,
-    stdout: OwnedFd,
-    stderr: OwnedFd,
-}
-
-impl Pipes {
-    fn new(stdin: bool) -> Result<Self, StepError> {
-        let pipe = || pipe_with(PipeFlags::CLOEXEC).during(|| "open a pipe".to_owned());
-        let (read_stdin, write_stdin) = if stdin {
-            let (read, write) = pipe()?;
-            (read, Some(write))
-        } else {
-            let nothing = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-            (nothing.during(|| "open /dev/null".to_owned())?, None)
-        };
-        let (stdout, their_stdout) = pipe()?;
-        let (stderr, their_stderr) = pipe()?;
-        Ok(Self {
-            theirs: Streams { stdin: read_stdin, stdout: their_stdout, stderr: their_stderr },
-            ours: OurEnds { stdin: write_stdin, stdout, stderr },
-        })
-    }
 }
 
 /// The descriptor through which somebody writes to a container: its terminal, or its input.

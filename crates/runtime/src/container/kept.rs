@@ -1,0 +1,119 @@
+//! What we hold of a running container ourselves, so that nothing of it is lost while its pod has no supervisor.
+//!
+//! A supervisor may be killed. Until another one has taken over, what a container prints waits in pipes that we keep
+//! open, its input and its terminal do not end, and how it ends is known to who has its pidfd.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+
+use coracle_supervisor::process;
+use coracle_supervisor::protocol::{Exit, Reply, Request, encode, held};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::Container;
+use crate::error::Error;
+use crate::node::{Node, lock};
+use crate::supervise::Supervisor;
+
+#[derive(Default)]
+pub(super) struct Kept {
+    process: Option<(i32, OwnedFd)>,
+    #[expect(dead_code, reason = "held open, so that what waits in there is not lost")]
+    outputs: Vec<OwnedFd>,
+    stdin: Option<OwnedFd>,
+    terminal: Option<OwnedFd>,
+}
+
+impl Container {
+    /// The input is closed for good.
+    pub(super) fn release_stdin(&self) {
+        lock(&self.kept).stdin = None;
+    }
+
+    /// Lets go of what is no longer needed.
+    fn release(&self) -> Kept {
+        std::mem::take(&mut *lock(&self.kept))
+    }
+
+    /// How it ended, if nobody else saw it and the kernel tells us.
+    fn seen_by_us(&self) -> Option<i32> {
+        let kept = lock(&self.kept);
+        let (pid, pidfd) = kept.process.as_ref()?;
+        process::exit_code(pidfd, *pid)
+    }
+}
+
+impl Node {
+    /// Holds on to a container's first process and its streams. What cannot be held is not worth an error.
+    pub(crate) async fn keep(&self, container: &Container, supervisor: &Supervisor, pid: i32) {
+        if self.is_observer {
+            return;
+        }
+        let folder =
+            self.config.sandbox_state(&container.sandbox.id).join(held::CONTAINERS).join(&container.id);
+        let pidfd = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let end = |name: &str, flags: OFlags| end_of(&folder.join(name), flags);
+        let mut kept = Kept {
+            process: pidfd.map(|pidfd| (pid, pidfd)),
+            outputs: [held::STDOUT, held::STDERR]
+                .iter()
+                .filter_map(|name| end(name, OFlags::RDONLY))
+                .collect(),
+            stdin: end(held::STDIN, OFlags::WRONLY),
+            terminal: None,
+        };
+        if container.record().config.tty {
+            // Who attaches is given the terminal.
+            let request = Request::Attach { container: container.id.clone(), stdout: false, stderr: false };
+            if let Ok((Reply::Attached { terminal: true }, mut descriptors)) =
+                supervisor.call(request, &[]).await
+            {
+                kept.terminal = descriptors.pop();
+            }
+        }
+        let before = std::mem::replace(&mut *lock(&container.kept), kept);
+        // Nobody else has it: the supervisor that took over is to have it back.
+        if let Some(terminal) = before.terminal {
+            let missing = lock(&container.kept).terminal.is_none();
+            if missing && let Err(error) = self.return_terminal(container, supervisor, terminal).await {
+                tracing::warn!(container = container.id, error = %error, "a terminal is lost");
+            }
+        }
+    }
+
+    async fn return_terminal(
+        &self,
+        container: &Container,
+        supervisor: &Supervisor,
+        terminal: OwnedFd,
+    ) -> Result<(), Error> {
+        let request = Request::ReturnTerminal { container: container.id.clone() };
+        supervisor.call(request, &[terminal.as_fd()]).await?;
+        lock(&container.kept).terminal = Some(terminal);
+        Ok(())
+    }
+
+    /// How a container ended, as far as we know better; nothing of it is held any more.
+    pub(super) fn settle(&self, container: &Container, mut exit: Exit) -> Exit {
+        if exit.unknown
+            && let Some(code) = container.seen_by_us()
+        {
+            exit = Exit { code, unknown: false, ..exit };
+            let path = self.config.container_root(&container.id).join("exit");
+            let unfinished = path.with_extension("ours");
+            let written =
+                std::fs::write(&unfinished, encode(&exit)).and_then(|()| std::fs::rename(&unfinished, &path));
+            if let Err(error) = written {
+                tracing::warn!(container = container.id, error = %error, "an exit code could not be written");
+            }
+        }
+        drop(container.release());
+        exit
+    }
+}
+
+/// One end of a named pipe; none where there is none, or nobody has the other end.
+fn end_of(path: &Path, flags: OFlags) -> Option<OwnedFd> {
+    open(path, flags | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()
+}

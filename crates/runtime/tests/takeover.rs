@@ -1,0 +1,166 @@
+//! Supervisors are killed: others take over, what runs goes on, and nothing that was printed is lost.
+#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Node, random, script, with_security};
+use coracle_cri::streaming::{Session, Streaming};
+use coracle_cri::v1::*;
+use coracle_cri::{Error, Runtime as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_runs_goes_on_under_another_supervisor() {
+    let node = Node::new("orphans").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let count = "trap 'exit 41' TERM; i=0; while :; do i=$((i+1)); echo $i; sleep 0.01; done";
+    let id = node.run(&sandbox, &pod, script("one", count)).await;
+    for last in ["20", "60", "100"] {
+        node.printed("pod", "one", last).await;
+        replaced(&node, &sandbox, &id).await;
+        assert_eq!(node.exec(&id, "echo inside").await.1, "inside\n");
+        assert_eq!(node.status(&id).await.state(), ContainerState::ContainerRunning);
+    }
+    // A pod that was taken over takes new containers, and knows how each ended.
+    let other = node.run(&sandbox, &pod, script("two", "exit 7")).await;
+    assert_eq!(node.ended(&other).await.exit_code, 7);
+    node.kill_supervisor(&sandbox);
+    node.runtime.stop_container(&id, Duration::from_secs(10)).await.unwrap();
+    let status = node.status(&id).await;
+    assert_eq!((status.exit_code, status.reason.as_str()), (41, "Error"));
+    let numbers: Vec<usize> =
+        node.log("pod", "one").iter().map(|(_, _, text)| text.parse().unwrap()).collect();
+    assert_eq!(numbers, (1..=numbers.len()).collect::<Vec<_>>(), "no line is missing, none is there twice");
+    let status = node.runtime.pod_sandbox_status(&sandbox, false).await.unwrap().status.unwrap();
+    assert_eq!(status.state(), PodSandboxState::SandboxReady);
+    node.clear().await;
+}
+
+/// Kills a supervisor and waits for the next. Until then a command is refused: nobody knows whether it ran.
+async fn replaced(node: &Node, sandbox: &str, container: &str) {
+    node.kill_supervisor(sandbox);
+    let mut refused = 0;
+    while let Err(error) = node.runtime.exec_sync(container, vec!["true".to_owned()], None).await {
+        assert!(matches!(error, Error::Unavailable(_)), "{error}");
+        refused += 1;
+        assert!(refused < 100, "no other supervisor takes over");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_that_no_supervisor_saw_is_known() {
+    let mut node = Node::new("unseen").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let check = async |node: &Node, name: &str, text: &str, code: i32, reason: &str| {
+        let id = node.run(&sandbox, &pod, script(name, text)).await;
+        node.kill_supervisor(&sandbox);
+        let status = node.ended(&id).await;
+        assert_eq!((status.exit_code, status.reason.as_str()), (code, reason), "{name}");
+        assert_eq!(node.log("pod", name).len(), 1, "{name}");
+    };
+    for turn in 0..5 {
+        check(&node, &format!("quick-{turn}"), "echo quick; exit 9", 9, "Error").await;
+        check(&node, &format!("good-{turn}"), "echo good", 0, "Completed").await;
+    }
+    // Neither we nor a supervisor were there: that is said, and no code is made up that means something.
+    let id = node.run(&sandbox, &pod, script("lost", "sleep 0.3; exit 9")).await;
+    let pid = node.runtime.container_status(&id, true).await.unwrap().info["processes"].clone();
+    node.nobody_is_there(&sandbox, Duration::from_millis(600)).await;
+    let status = node.ended(&id).await;
+    // Where the host's first process has not collected it, the kernel still tells.
+    if status.exit_code != 9 {
+        assert_eq!((status.exit_code, status.reason.as_str()), (255, "Unknown"), "{pid}");
+        assert!(status.message.contains("nobody saw"), "{}", status.message);
+    }
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn terminals_and_inputs_outlive_a_supervisor() {
+    let node = Node::new("streams").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let echo = "while read line; do echo got $line; done; echo end";
+    let plain = ContainerConfig { stdin: true, stdin_once: true, ..script("plain", echo) };
+    let tty = ContainerConfig { stdin: true, tty: true, ..script("tty", echo) };
+    let (plain, tty) = (node.run(&sandbox, &pod, plain).await, node.run(&sandbox, &pod, tty).await);
+    replaced(&node, &sandbox, &plain).await;
+    for id in [&tty, &plain] {
+        let Session { mut stdin, mut stdout, .. } = attach(&node, id, id == &tty).await;
+        let (stdin, stdout) = (stdin.as_mut().unwrap(), stdout.as_mut().unwrap());
+        stdin.write_all(b"hello\n").await.unwrap();
+        let mut said = String::new();
+        while !said.contains("got hello") {
+            let mut chunk = [0; 100];
+            let count = stdout.read(&mut chunk).await.unwrap();
+            assert!(count > 0, "it ended after {said:?}");
+            said.push_str(&String::from_utf8_lossy(&chunk[..count]));
+        }
+    }
+    // Who was attached once is gone: the input ends, and the container with it.
+    assert_eq!(node.ended(&plain).await.exit_code, 0);
+    assert_eq!(node.log("pod", "plain").last().unwrap().2, "end");
+    assert_eq!(node.status(&tty).await.state(), ContainerState::ContainerRunning);
+    node.clear().await;
+}
+
+async fn attach(node: &Node, id: &str, tty: bool) -> Session {
+    let request = AttachRequest { container_id: id.to_owned(), stdin: true, stdout: true, stderr: !tty, tty };
+    let Streaming::Session(session) = node.runtime.attach(request).await.unwrap() else {
+        panic!("no session")
+    };
+    session
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shared_pid_namespace_outlives_a_supervisor() {
+    let node = Node::new("pause").await;
+    let mut pod = node.pod("pod");
+    let share = NamespaceOption { pid: NamespaceMode::Pod.into(), ..Default::default() };
+    let context = pod.linux.as_mut().unwrap().security_context.as_mut().unwrap();
+    context.namespace_options = Some(share.clone());
+    let sandbox = node.runtime.run_pod_sandbox(pod.clone(), "").await.unwrap();
+    let sharing = |name: &str, text: &str| {
+        with_security(script(name, text), |security| security.namespace_options = Some(share.clone()))
+    };
+    let one = node.run(&sandbox, &pod, sharing("one", "sleep 1000")).await;
+    replaced(&node, &sandbox, &one).await;
+    let two = node.run(&sandbox, &pod, sharing("two", "sleep 1000")).await;
+    let (_, seen, _) = node.exec(&two, "ps -o args | grep -c '^sleep 1000'").await;
+    assert_eq!(seen.trim(), "2");
+    node.runtime.stop_container(&one, Duration::ZERO).await.unwrap();
+    assert_eq!(node.status(&one).await.exit_code, 137);
+    node.clear().await;
+}
+
+/// Numbers in bursts, so that the supervisor is always at some step between a pipe and a log.
+const BURSTS: &str =
+    "i=0; while [ $i -lt 60 ]; do seq $((i*1000+1)) $((i*1000+1000)); i=$((i+1)); sleep 0.04; done; exit 41";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn supervisors_are_killed_at_random_moments() {
+    let node = Node::new("random").await;
+    let mut pods = Vec::new();
+    for number in 0..4 {
+        let (pod, sandbox) = node.sandbox(&format!("pod-{number}")).await;
+        let id = node.run(&sandbox, &pod, script("one", BURSTS)).await;
+        pods.push((format!("pod-{number}"), sandbox, id));
+    }
+    let mut kills = 0;
+    while node.status(&pods[0].2).await.state() == ContainerState::ContainerRunning {
+        let (_, sandbox, _) = &pods[usize::try_from(random(4)).unwrap()];
+        node.kill_supervisor(sandbox);
+        kills += 1;
+        tokio::time::sleep(Duration::from_micros(random(40_000))).await;
+    }
+    assert!(kills > 20, "{kills} times");
+    for (pod, _, id) in &pods {
+        assert_eq!(node.ended(id).await.exit_code, 41);
+        let numbers: Vec<u32> =
+            node.log(pod, "one").iter().map(|(_, _, text)| text.parse().unwrap()).collect();
+        let wrong = numbers.iter().zip(1..).find(|(found, wanted)| *found != wanted);
+        assert_eq!((wrong, numbers.len()), (None, 60_000), "{pod}, {kills} times");
+    }
+    node.clear().await;
+}

@@ -1,0 +1,63 @@
+//! What was read of a container's output and may not be in its log yet.
+//!
+//! The kernel moves bytes from the pipe into a file in one step: whenever we are killed, each is in one of the two. How
+//! much of the file is in the log is written down after each write to the log ([`super::Log::commit`]), so whoever takes
+//! over cuts the log there and goes on: no line is lost, none comes twice.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt as _;
+
+use rustix::io::Errno;
+use rustix::pipe::{SpliceFlags, splice};
+
+/// How much may be in the file before it begins anew.
+const LONGEST: u64 = 1 << 20;
+
+pub(crate) struct Spool {
+    file: File,
+    end: u64,
+}
+
+impl Spool {
+    pub(crate) fn open(path: &str) -> std::io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let end = file.metadata()?.len();
+        Ok(Self { file, end })
+    }
+
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Moves what there is in a pipe, as much as fits into `chunk`, which is a copy of it.
+    pub(super) fn take(&mut self, source: &OwnedFd, chunk: &mut [u8]) -> rustix::io::Result<usize> {
+        let mut at = self.end;
+        let count = splice(source, None, &self.file, Some(&mut at), chunk.len(), SpliceFlags::NONBLOCK)?;
+        self.file
+            .read_exact_at(&mut chunk[..count], self.end)
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        self.end += count as u64;
+        Ok(count)
+    }
+
+    /// What an earlier supervisor moved and did not write into the log.
+    pub(super) fn rest(&self, done: u64) -> Vec<u8> {
+        // It was killed between emptying the file and saying so.
+        let done = if done > self.end { 0 } else { done };
+        let mut rest = vec![0; usize::try_from(self.end - done).unwrap_or_default()];
+        match self.file.read_exact_at(&mut rest, done) {
+            Ok(()) => rest,
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// Begins anew, if that is worth it. All that is in there must be in the log.
+    pub(super) fn begin_anew(&mut self) -> bool {
+        let worth = self.end > LONGEST && self.file.set_len(0).is_ok();
+        if worth {
+            self.end = 0;
+        }
+        worth
+    }
+}

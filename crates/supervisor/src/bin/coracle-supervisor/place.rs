@@ -1,0 +1,104 @@
+//! The folder of one container: its streams by name, and what another supervisor needs to take over.
+//!
+//! The streams are named pipes, so that whoever comes after us finds them. The container holds its output open for
+//! reading too: while nobody else reads, what it prints waits, and printing is no error.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+
+use coracle_supervisor::protocol::held::{self, Held};
+use coracle_supervisor::protocol::{decode, encode};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
+
+use crate::init::Streams;
+use crate::step::{During as _, StepError};
+
+pub(crate) struct Place(String);
+
+/// The pipes of a container without a terminal.
+pub(crate) struct Pipes {
+    pub(crate) theirs: Streams,
+    pub(crate) stdin: Option<OwnedFd>,
+    pub(crate) stdout: OwnedFd,
+    pub(crate) stderr: OwnedFd,
+}
+
+impl Place {
+    pub(crate) fn of(pod: &str, container: &str) -> Self {
+        Self(format!("{pod}/{}/{container}", held::CONTAINERS))
+    }
+
+    pub(crate) fn create(&self) -> Result<(), StepError> {
+        fs::create_dir_all(&self.0).during(|| format!("create {}", self.0))
+    }
+
+    pub(crate) fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.0)
+    }
+
+    /// Forgets all of it. What cannot be removed goes with the pod.
+    pub(crate) fn remove(&self) {
+        fs::remove_dir_all(&self.0).unwrap_or_default();
+    }
+
+    /// Writes the record, whole or not at all.
+    pub(crate) fn save(&self, held: &Held) -> Result<(), StepError> {
+        let (unfinished, path) = (self.path("held.new"), self.path(held::RECORD));
+        let saved = fs::write(&unfinished, encode(held)).and_then(|()| fs::rename(&unfinished, &path));
+        saved.during(|| format!("write {path}"))
+    }
+
+    pub(crate) fn load(&self) -> Option<Held> {
+        decode(&fs::read(self.path(held::RECORD)).ok()?).ok()
+    }
+
+    pub(crate) fn make_pipes(&self, stdin: bool) -> Result<Pipes, StepError> {
+        let (their_stdin, our_stdin) = if stdin {
+            let path = self.make_pipe(held::STDIN)?;
+            // Whoever opens one end alone would wait for the other.
+            let theirs = self.open(held::STDIN, OFlags::RDONLY | OFlags::NONBLOCK)?;
+            let ours = self.open(held::STDIN, OFlags::WRONLY | OFlags::NONBLOCK)?;
+            rustix::fs::fcntl_setfl(&theirs, OFlags::empty()).during(|| format!("open {path}"))?;
+            (theirs, Some(ours))
+        } else {
+            let nothing = open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+            (nothing.during(|| "open /dev/null".to_owned())?, None)
+        };
+        let (their_stdout, stdout) = self.make_output(held::STDOUT)?;
+        let (their_stderr, stderr) = self.make_output(held::STDERR)?;
+        let theirs = Streams { stdin: their_stdin, stdout: their_stdout, stderr: their_stderr };
+        Ok(Pipes { theirs, stdin: our_stdin, stdout, stderr })
+    }
+
+    fn make_output(&self, name: &str) -> Result<(OwnedFd, OwnedFd), StepError> {
+        self.make_pipe(name)?;
+        Ok((self.open(name, OFlags::RDWR)?, self.reader(name)?))
+    }
+
+    fn make_pipe(&self, name: &str) -> Result<String, StepError> {
+        let path = self.path(name);
+        mknodat(CWD, path.as_str(), FileType::Fifo, Mode::from_raw_mode(0o600), 0)
+            .during(|| format!("make pipe {path}"))?;
+        Ok(path)
+    }
+
+    fn open(&self, name: &str, flags: OFlags) -> Result<OwnedFd, StepError> {
+        let path = self.path(name);
+        open(path.as_str(), flags | OFlags::CLOEXEC, Mode::empty()).during(|| format!("open {path}"))
+    }
+
+    /// The end of an output that we read.
+    pub(crate) fn reader(&self, name: &str) -> Result<OwnedFd, StepError> {
+        self.open(name, OFlags::RDONLY | OFlags::NONBLOCK)
+    }
+
+    /// The end of the input that we write; none where there is none, or nobody reads it.
+    pub(crate) fn input(&self) -> Option<OwnedFd> {
+        self.open(held::STDIN, OFlags::WRONLY | OFlags::NONBLOCK).ok()
+    }
+
+    /// Nobody will write any more, whoever comes after us.
+    pub(crate) fn close_input(&self) {
+        fs::remove_file(self.path(held::STDIN)).unwrap_or_default();
+    }
+}

@@ -1,0 +1,123 @@
+//! Taking over: what a supervisor before us held is found in the pod's folder.
+//!
+//! Its containers are nobody's children of ours. Their streams are pipes with names, their ends are heard of by pidfd,
+//! and what had been read of their output and was not in the log yet is written now. Commands that were started in them
+//! have nobody who waits for them any more.
+
+use std::fs;
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use coracle_supervisor::process;
+use coracle_supervisor::protocol::held::CONTAINERS;
+use coracle_supervisor::protocol::{Exit, Failure, Held, decode};
+use rustix::event::epoll::EventFlags;
+
+use super::processes::Pause;
+use super::requests::wrong_phase;
+use super::{Server, Source};
+use crate::container::{Container, Stage};
+use crate::output::{Log, Output, Stream};
+use crate::place::Place;
+use crate::step::StepError;
+
+/// The place of the pause process; no container has such an id.
+const PAUSE: &str = "pause";
+
+impl Server {
+    pub(super) fn adopt_all(&mut self) {
+        let Ok(entries) = fs::read_dir(format!("{}/{CONTAINERS}", self.pod)) else { return };
+        for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
+            let place = Place::of(&self.pod, &name);
+            match place.load() {
+                Some(held) if name == PAUSE => self.adopt_pause(&held),
+                Some(held) => {
+                    if let Err(error) = self.adopt(held, place) {
+                        eprintln!("coracle-supervisor: container {name} is lost: {error:?}");
+                    }
+                }
+                // It was just being made; what waits at a gate that is gone ends.
+                None => place.remove(),
+            }
+        }
+    }
+
+    fn adopt(&mut self, held: Held, place: Place) -> Result<(), StepError> {
+        let log = Log::open(held.log.as_deref(), &place.path("progress"))?;
+        let exit = fs::read(&held.exit_file).ok().and_then(|bytes| decode::<Exit>(&bytes).ok());
+        let found = process::find(held.pid, held.born);
+        let (id, running) = (held.id.clone(), held.running);
+        let stage = exit.map_or(Stage::Running, Stage::Exited);
+        let mut container = Container::new(held, place, stage, found, log);
+        container.stdin = container.place.input();
+        if !container.held.terminal {
+            for stream in [Stream::Stdout, Stream::Stderr] {
+                self.adopt_output(&mut container, stream)?;
+            }
+        }
+        let watched = match &container.pidfd {
+            Some(pidfd) if running && !container.has_exited() => {
+                self.watch(pidfd.as_fd(), Source::Adopted { id: id.clone() }, EventFlags::IN).is_ok()
+            }
+            _ => false,
+        };
+        self.containers.insert(id.clone(), container);
+        if !watched {
+            // It ended before we could look; or it waits at a gate that nobody can open any more.
+            self.container_ended(&id, None);
+        }
+        Ok(())
+    }
+
+    fn adopt_output(&mut self, container: &mut Container, stream: Stream) -> Result<(), StepError> {
+        let source = container.place.reader(stream.name())?;
+        let spool = container.spool(stream)?;
+        self.add_output(container, stream, source, spool)?;
+        if let Some(output) = container.outputs.last_mut() {
+            Output::resume(output, &mut container.log);
+        }
+        Ok(())
+    }
+
+    /// A container ended that is not our child.
+    pub(super) fn adopted_ended(&mut self, id: &str) {
+        let token = self.token_of(|source| matches!(source, Source::Adopted { id: of } if of == id));
+        let Some(container) = self.containers.get_mut(id) else { return };
+        let (pid, pidfd) = (container.held.pid, container.pidfd.take());
+        if let (Some(pidfd), Some(token)) = (pidfd, token) {
+            self.unwatch(pidfd.as_fd(), token);
+            self.container_ended(id, process::exit_code(&pidfd, pid));
+        }
+    }
+
+    /// Writes down the pause process, so that it is found again.
+    pub(super) fn hold_pause(&self, pid: i32) -> Result<(), StepError> {
+        let place = Place::of(&self.pod, PAUSE);
+        place.create()?;
+        let born = process::born(pid).unwrap_or_default();
+        place.save(&Held { id: PAUSE.to_owned(), pid, born, running: true, ..Held::default() })
+    }
+
+    fn adopt_pause(&mut self, held: &Held) {
+        let Some(pidfd) = process::find(held.pid, held.born) else { return };
+        if self.watch(pidfd.as_fd(), Source::AdoptedPause, EventFlags::IN).is_ok() {
+            self.pause = Some(Pause { pid: held.pid, pidfd, sync: None, asker: None });
+        }
+    }
+
+    pub(super) fn adopted_pause_ended(&mut self, token: u64) {
+        if let Some(pause) = self.pause.take() {
+            self.unwatch(pause.pidfd.as_fd(), token);
+        }
+    }
+
+    /// Somebody has kept the terminal of a container that we took over.
+    pub(super) fn return_terminal(&mut self, id: &str, mut descriptors: Vec<OwnedFd>) -> Result<(), Failure> {
+        let terminal = descriptors.pop().ok_or_else(|| wrong_phase("a terminal is wanted"))?;
+        let container = self.find(id)?;
+        if container.terminal.is_some() || !container.held.terminal {
+            return Err(wrong_phase("the container does not miss its terminal"));
+        }
+        self.set_terminal(id, terminal);
+        Ok(())
+    }
+}

@@ -1,0 +1,75 @@
+//! Processes that are not our children: whether one is still who it was, and how it ended.
+
+use std::fs;
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::sys;
+
+/// Fields of `/proc/PID/stat`, counted after the name.
+const STATE: usize = 0;
+const STARTED: usize = 19;
+const EXIT_CODE: usize = 49;
+
+/// When a process was started, in the kernel's ticks since its boot; none when it is gone.
+pub fn born(pid: i32) -> Option<u64> {
+    field(pid, STARTED)?.parse().ok()
+}
+
+/// The process of this pid, if it is the one that was started then.
+pub fn find(pid: i32, born_at: u64) -> Option<OwnedFd> {
+    let pidfd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+    // Looked at after it was opened: from here on the pid is this process's, or nobody's.
+    (born(pid) == Some(born_at)).then_some(pidfd)
+}
+
+/// The exit code of a process that has ended and is somebody else's child; none when nobody knows it any more.
+///
+/// Until its parent has collected it, its file says it; afterwards the kernel says it to who holds a pidfd, since 6.15.
+pub fn exit_code(pidfd: &OwnedFd, pid: i32) -> Option<i32> {
+    let asked = || sys::exit_status(pidfd.as_fd());
+    asked().or_else(|| uncollected(pid)).or_else(asked).map(in_words)
+}
+
+fn uncollected(pid: i32) -> Option<i32> {
+    (field(pid, STATE)? == "Z").then(|| field(pid, EXIT_CODE))??.parse().ok()
+}
+
+/// The code, or 128 and the signal.
+fn in_words(status: i32) -> i32 {
+    if status & 0x7f == 0 { status >> 8 & 0xff } else { 128 + (status & 0x7f) }
+}
+
+fn field(pid: i32, number: usize) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may have spaces and brackets in it.
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(number).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn how_a_process_ended_is_known_before_and_after_it_is_collected() {
+        let check = |script: &str, expected: i32| {
+            let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
+            let pid = i32::try_from(child.id()).unwrap();
+            let pidfd = find(pid, born(pid).unwrap()).unwrap();
+            assert!(find(pid, 1).is_none(), "another process of this pid");
+            let ended = rustix::event::PollFlags::IN;
+            rustix::event::poll(&mut [rustix::event::PollFd::new(&pidfd, ended)], None).unwrap();
+            assert_eq!(exit_code(&pidfd, pid), Some(expected), "not collected yet");
+            child.wait().unwrap();
+            // Older kernels do not say it.
+            assert!([Some(expected), None].contains(&exit_code(&pidfd, pid)));
+        };
+        check("exit 0", 0);
+        check("exit 7", 7);
+        check("kill -9 $$", 137);
+    }
+}
