@@ -65,9 +65,14 @@ fn stage(stage: &Value) -> Option<Entry> {
     Some(Entry { when: time(text(stage, &["when"]))?, who: text(stage, &["who"]).to_string(), what })
 }
 
-fn event(event: &Value) -> Option<Entry> {
+/// When an event was seen last.
+pub(super) fn event_time(event: &Value) -> Option<Timestamp> {
     let path = ["lastTimestamp", "eventTime", "firstTimestamp"];
-    let when = path.iter().find_map(|name| time(text(event, &[name])))?;
+    path.iter().find_map(|name| time(text(event, &[name])))
+}
+
+fn event(event: &Value) -> Option<Entry> {
+    let when = event_time(event)?;
     let who = [text(event, &["source", "component"]), text(event, &["reportingComponent"])];
     let who = who.into_iter().find(|who| !who.is_empty()).unwrap_or_default().to_string();
     let count = event.get("count").and_then(Value::as_int).unwrap_or(1);
@@ -92,7 +97,11 @@ fn container(status: &Value) -> Vec<Entry> {
     };
     let ended = |state: &str| {
         let code = status.at(&[state, "terminated", "exitCode"]).and_then(Value::as_int)?;
-        entry(&[state, "terminated", "finishedAt"], format!("container {name} ended with exit code {code}"))
+        let reason = text(status, &[state, "terminated", "reason"]);
+        let why =
+            if ["", "Error", "Completed"].contains(&reason) { String::new() } else { format!(" ({reason})") };
+        let what = format!("container {name} ended with exit code {code}{why}");
+        entry(&[state, "terminated", "finishedAt"], what)
     };
     [
         entry(&["state", "running", "startedAt"], format!("container {name} started")),

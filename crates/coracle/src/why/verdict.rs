@@ -3,7 +3,7 @@
 use coracle_api::Value;
 
 use super::Found;
-use super::timeline::{items, text};
+use super::timeline::{event_time, items, text};
 
 /// What is to be said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) fn verdict(found: &Found) -> Verdict {
         return going(object);
     }
     match text(object, &["kind"]) {
-        "Pod" => pod(object),
+        "Pod" => pod(found),
         "Deployment" | "ReplicaSet" | "StatefulSet" | "ReplicationController" => replicas(found),
         "DaemonSet" => daemons(found),
         "Job" => job(found),
@@ -41,7 +41,8 @@ fn going(object: &Value) -> Verdict {
         waits.push(format!("whoever set these finalizers must take them away: {}", finalizers.join(", ")));
     }
     let node = text(object, &["spec", "nodeName"]);
-    if text(object, &["kind"]) == "Pod" && !node.is_empty() {
+    let has_ended = ["Succeeded", "Failed"].contains(&text(object, &["status", "phase"]));
+    if text(object, &["kind"]) == "Pod" && !node.is_empty() && !has_ended {
         waits.push(format!("node {node} must end its containers and let it go"));
     }
     verdict_of("is going", waits)
@@ -56,27 +57,32 @@ fn is(condition: Option<&Value>, status: &str) -> bool {
     condition.is_some_and(|condition| text(condition, &["status"]) == status)
 }
 
-fn pod(pod: &Value) -> Verdict {
+fn pod(found: &Found) -> Verdict {
+    let pod = &found.object;
+    let all = || items(pod, "initContainerStatuses").iter().chain(items(pod, "containerStatuses"));
     match text(pod, &["status", "phase"]) {
         "Succeeded" => return verdict_of("has ended well", Vec::new()),
-        "Failed" => return verdict_of(with_reason("has failed", pod), Vec::new()),
+        "Failed" => {
+            let ends = all().filter_map(|status| ended(status, "state"));
+            return verdict_of(with_reason("has failed", pod), ends.collect());
+        }
         _ => {}
     }
     let node = text(pod, &["spec", "nodeName"]);
     if node.is_empty() {
         return verdict_of("waits for a node", unscheduled(pod));
     }
-    let containers = items(pod, "initContainerStatuses").iter().chain(items(pod, "containerStatuses"));
-    let waiting: Vec<String> = containers.filter_map(container).collect();
+    let waiting: Vec<String> = all().filter_map(container).collect();
     let ready = condition(pod, "Ready");
     if is(ready, "True") {
         return verdict_of(format!("runs on {node} and is ready"), Vec::new());
     }
     if text(pod, &["status", "phase"]) != "Running" {
-        let waits = match waiting.is_empty() {
+        let mut waits = match waiting.is_empty() {
             true => vec![format!("node {node} must take it up: nothing has been heard from there yet")],
             false => waiting,
         };
+        waits.extend(last_warning(found));
         return verdict_of(format!("is on {node} and does not run yet"), waits);
     }
     let mut waits = waiting;
@@ -89,7 +95,29 @@ fn pod(pod: &Value) -> Verdict {
     let told =
         ready.map(|ready| text(ready, &["message"])).filter(|told| waits.is_empty() && !told.is_empty());
     waits.extend(told.map(str::to_string));
+    waits.extend(last_warning(found));
     verdict_of(format!("runs on {node} and is not ready"), waits)
+}
+
+/// What somebody warned of last.
+fn last_warning(found: &Found) -> Option<String> {
+    let warnings = found.events.iter().filter(|event| text(event, &["type"]) == "Warning");
+    let last = warnings.max_by_key(|event| event_time(event))?;
+    Some(format!("the last warning was {}: {}", text(last, &["reason"]), text(last, &["message"])))
+}
+
+/// How a container ended that did not end well.
+fn ended(status: &Value, state: &str) -> Option<String> {
+    let end = status.at(&[state, "terminated"])?;
+    let code = end.get("exitCode").and_then(Value::as_int).filter(|code| *code != 0)?;
+    let why = match text(end, &["reason"]) {
+        "OOMKilled" => ": it used more memory than it may (OOMKilled)".to_string(),
+        "" | "Error" => String::new(),
+        reason => format!(": {reason}"),
+    };
+    let told = text(end, &["message"]).trim();
+    let told = if told.is_empty() { String::new() } else { format!(", and said: {told}") };
+    Some(format!("container {} ended with exit code {code}{why}{told}", text(status, &["name"])))
 }
 
 fn unscheduled(pod: &Value) -> Vec<String> {
@@ -114,7 +142,9 @@ fn container(status: &Value) -> Option<String> {
     if let Some(waiting) = waiting {
         let told = text(waiting, &["message"]);
         let why = if told.is_empty() { String::new() } else { format!(": {told}") };
-        return Some(format!("container {name} is {}{why}", text(waiting, &["reason"])));
+        let before =
+            ended(status, "lastState").map(|end| format!("; before that, {end}")).unwrap_or_default();
+        return Some(format!("container {name} is {}{why}{before}", text(waiting, &["reason"])));
     }
     let unready = status.get("ready").and_then(Value::as_bool) == Some(false);
     let runs = status.at(&["state", "running"]).is_some();
@@ -260,6 +290,37 @@ mod tests {
     fn check(object: &str, below: &[&str], state: &str, waits_for: &[&str]) {
         let waits_for = waits_for.iter().map(ToString::to_string).collect();
         assert_eq!(verdict(&found(object, below)), verdict_of(state, waits_for), "{object}");
+    }
+
+    #[test]
+    fn a_pod_tells_how_its_containers_ended_and_what_was_warned_of() {
+        check(
+            "{kind: Pod, spec: {nodeName: n1}, status: {phase: Failed, containerStatuses: [\
+             {name: a, state: {terminated: {exitCode: 0, reason: Completed}}},\
+             {name: c, state: {terminated: {exitCode: 137, reason: OOMKilled}}}]}}",
+            &[],
+            "has failed",
+            &["container c ended with exit code 137: it used more memory than it may (OOMKilled)"],
+        );
+        check(
+            "{kind: Pod, spec: {nodeName: n1}, status: {phase: Running, containerStatuses: [{name: c, \
+             state: {waiting: {reason: CrashLoopBackOff, message: back-off 10s}}, \
+             lastState: {terminated: {exitCode: 3, reason: Error, message: no such file}}}]}}",
+            &[],
+            "runs on n1 and is not ready",
+            &[
+                "container c is CrashLoopBackOff: back-off 10s; before that, container c ended with exit code 3, and said: no such file",
+            ],
+        );
+        let event = |second: u32, reason: &str| {
+            let text = format!(
+                "{{type: Warning, reason: {reason}, message: it fails, lastTimestamp: '2026-03-01T11:00:0{second}Z'}}"
+            );
+            yaml::decode(text.as_bytes()).unwrap()
+        };
+        let mut found = found("{kind: Pod, spec: {nodeName: n1}, status: {phase: Pending}}", &[]);
+        found.events = vec![event(2, "FailedMount"), event(1, "FailedScheduling")];
+        assert_eq!(verdict(&found).waits_for[1], "the last warning was FailedMount: it fails");
     }
 
     const UNFIT: &str = "{kind: Pod, metadata: {name: p}, spec: {}, status: {phase: Pending, conditions: [\
