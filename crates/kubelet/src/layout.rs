@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! <root>/pods/<uid>/volumes/<plugin>/<volume>       what a volume of a pod is
+//! <root>/pods/<uid>/plugins                         what plugins keep about a pod
 //! <root>/pods/<uid>/volume-subpaths/…               parts of volumes that containers have mounted
 //! <root>/pods/<uid>/containers/<container>/<id>     the termination message of one container
 //! <root>/pods/<uid>/etc-hosts                       the hosts file of a pod
@@ -42,6 +43,11 @@ impl Layout {
     /// The volumes of a pod; each is a folder of its plugin's (`kubernetes.io~empty-dir`) in here.
     pub fn volumes(&self, uid: &str) -> PathBuf {
         self.pod(uid).join("volumes")
+    }
+
+    /// What plugins keep about a pod.
+    pub fn plugins(&self, uid: &str) -> PathBuf {
+        self.pod(uid).join("plugins")
     }
 
     /// One volume; `plugin` is a name such as `kubernetes.io~empty-dir`.

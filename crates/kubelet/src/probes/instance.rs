@@ -10,9 +10,6 @@ use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, Probe};
 use crate::parts::ProbeKind;
 use crate::pod::{Kind, PodView as _};
 
-/// A container that began so long before the kubelet was there before it.
-const BEFORE_SECONDS: i64 = 10;
-
 /// One instance of a container with probes.
 pub(super) struct Instance {
     pub(super) kind: Kind,
@@ -37,19 +34,12 @@ impl Instance {
         probes.into_iter().filter(|(_, probe)| probe.is_some()).map(|(kind, _)| kind).collect()
     }
 
-    /// An instance that is seen for the first time. One that ran before the kubelet did (`begun`) is what the pod's
-    /// status says of it: the kubelet before has asked it.
-    pub(super) fn new(
-        kind: Kind,
-        container: Container,
-        id: String,
-        since: Timestamp,
-        pod: &Pod,
-        begun: Timestamp,
-    ) -> Instance {
+    /// An instance that is seen for the first time. One of which the pod's status tells already is what it says: the
+    /// kubelet before has asked it. However young it is: upstream takes what began within ten seconds before the kubelet
+    /// for new, and then whoever restarts the kubelet twice takes a young pod out of its Services.
+    pub(super) fn new(kind: Kind, container: Container, id: String, since: Timestamp, pod: &Pod) -> Instance {
         let mut answers = BTreeMap::new();
-        let told = told(pod, &container.name).filter(|told| is_instance(told, &id));
-        if let Some(told) = told.filter(|_| since < begun.plus_seconds(-BEFORE_SECONDS)) {
+        if let Some(told) = told(pod, &container.name).filter(|told| is_instance(told, &id)) {
             if told.started == Some(true) {
                 answers.insert(ProbeKind::Startup, true);
             }

@@ -111,8 +111,7 @@ impl Probes for ContainerProbes {
             };
             let known = probes.instances.get(&container.name).is_some_and(|known| known.id == seen.id);
             if !known {
-                let instance =
-                    Instance::new(kind, container.clone(), seen.id.clone(), since, pod, shared.begun);
+                let instance = Instance::new(kind, container.clone(), seen.id.clone(), since, pod);
                 probes.instances.insert(container.name.clone(), instance);
             }
             shared.begin_due(probes, &container.name);

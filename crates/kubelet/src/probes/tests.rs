@@ -256,7 +256,7 @@ async fn after_a_restart_a_container_is_what_the_server_was_told() {
     };
     check("one", before, (true, true));
     check("other", before, (false, false));
-    check("one", now, (false, false));
+    check("one", now, (true, true));
 }
 
 #[tokio::test]

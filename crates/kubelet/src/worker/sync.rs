@@ -165,8 +165,11 @@ impl Worker {
 
     async fn make_folders(&self, pod: &Pod) -> std::io::Result<()> {
         let layout = &self.shared.host.layout;
-        let folders = [layout.volumes(pod.uid()), layout.logs_of(&pod.id()), layout.container_links()];
-        for folder in folders {
+        for folder in [layout.volumes(pod.uid()), layout.plugins(pod.uid())] {
+            // Volumes are nobody's business but the pod's and the machine's administrators'.
+            tokio::fs::DirBuilder::new().recursive(true).mode(0o750).create(folder).await?;
+        }
+        for folder in [layout.logs_of(&pod.id()), layout.container_links()] {
             tokio::fs::create_dir_all(folder).await?;
         }
         Ok(())
