@@ -99,7 +99,7 @@ async fn end_pods(instance: &Instance) -> Result<usize, TeardownError> {
     if !instance.runtime().root.exists() {
         return Ok(0);
     }
-    let network = node::network(instance, Vec::new(), Vec::new()).await?;
+    let network = node::network(instance, None).await?;
     let images = ImageStore::open(node::images(instance))?;
     let rootfs = OverlayRootFs::new(images, node::mounts(instance));
     let runtime = Runtime::open(instance.runtime(), Arc::new(rootfs), Some(Arc::new(network))).await?;
@@ -120,7 +120,7 @@ async fn end_pods(instance: &Instance) -> Result<usize, TeardownError> {
 
 async fn remove(instance: &Instance) -> Result<(), TeardownError> {
     end_pods(instance).await?;
-    node::network(instance, Vec::new(), Vec::new()).await?.tear_down().await?;
+    node::network(instance, None).await?.tear_down().await?;
     // Without a node there are none, and perhaps no `nft` either.
     if instance.runtime().root.exists() {
         coracle_proxy::clean(&instance.service_table())?;

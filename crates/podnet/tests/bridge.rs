@@ -269,6 +269,7 @@ fn config(state: &Path, ranges: &[&str]) -> BridgeConfig {
         ranges: ranges.iter().map(|range| range.parse().unwrap()).collect(),
         mtu: None,
         masquerade_outside: vec![],
+        led_by_rules: vec![],
     }
 }
 

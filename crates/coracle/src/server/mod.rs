@@ -208,7 +208,9 @@ async fn run_node(
         Err(error) => return error,
     };
     tokio::select! {
-        () = node::until_ready(door, &name) => process::announce(lines),
+        ((), ()) = async { tokio::join!(node::until_ready(door, &name), node.until_named()) } => {
+            process::announce(lines);
+        }
         _ = stop.wait_for(|stop| *stop) => {}
     }
     drop(stop.wait_for(|stop| *stop).await);

@@ -23,7 +23,6 @@ use coracle_proxy::{DetectLocal, NodeNetwork, NodeNetworkError};
 use coracle_runtime::Runtime;
 use coracle_runtime::images::{ImageError, ImageStore, ImagesConfig};
 use coracle_runtime::rootfs::OverlayRootFs;
-use ipnet::IpNet;
 use k8s_openapi::api::core::v1::Node as NodeObject;
 use rustix::mount::{UnmountFlags, unmount};
 use tokio::net::TcpListener;
@@ -85,6 +84,8 @@ pub(crate) enum NodeError {
 pub(super) struct Node {
     threads: Option<tokio::runtime::Runtime>,
     tasks: Tasks,
+    /// Whether the objects of the cluster's DNS are there.
+    has_names: watch::Receiver<bool>,
 }
 
 /// How many threads do the node's work.
@@ -105,10 +106,18 @@ impl Node {
             .map_err(NodeError::Threads)?;
         let tasks = Tasks::new();
         let (door, within) = (door.clone(), tasks.clone());
-        let opened = threads.spawn(async move { open(settings, &door, &within).await }).await;
-        let node = Node { threads: Some(threads), tasks };
+        let (tell, has_names) = watch::channel(false);
+        let opened = threads.spawn(async move { open(settings, &door, &within, tell).await }).await;
+        let node = Node { threads: Some(threads), tasks, has_names };
         opened.map_err(|_| NodeError::Ended)??;
         Ok(node)
+    }
+
+    /// Waits until the cluster has its DNS, or it is known that it will not have one. Whoever is told that the cluster
+    /// is ready may ask for its DNS next.
+    pub(super) async fn until_named(&self) {
+        // An error: whoever would have told has ended.
+        drop(self.has_names.clone().wait_for(|has| *has).await);
     }
 
     /// Ends what the node does; its pods go on.
@@ -125,11 +134,16 @@ impl Drop for Node {
     }
 }
 
-async fn open(settings: Settings, door: &InProcess, tasks: &Tasks) -> Result<(), NodeError> {
+async fn open(
+    settings: Settings,
+    door: &InProcess,
+    tasks: &Tasks,
+    tell: watch::Sender<bool>,
+) -> Result<(), NodeError> {
     let Settings { instance, place, .. } = &settings;
     let forwarding = NodeNetwork { instance: instance.name(), pod_ranges: vec![place.cluster_cidr] };
     on_disk(move || forwarding.prepare()).await?;
-    let network = Arc::new(network(instance, Vec::new(), vec![place.cluster_cidr]).await?);
+    let network = Arc::new(network(instance, Some(place)).await?);
     let config = images(instance);
     let images = on_disk(move || ImageStore::open(config)).await?;
     images.add_built_in().await?;
@@ -143,7 +157,7 @@ async fn open(settings: Settings, door: &InProcess, tasks: &Tasks) -> Result<(),
         begin_proxy(&settings, door, tasks);
     }
     if settings.has_dns {
-        begin_dns(&settings, door, images, tasks);
+        begin_dns(&settings, door, images, tasks, tell);
     }
     Ok(())
 }
@@ -238,7 +252,13 @@ fn begin_proxy(settings: &Settings, door: &InProcess, tasks: &Tasks) {
 }
 
 /// The names of the cluster: the image that its pod runs, and the objects that make the pod.
-fn begin_dns(settings: &Settings, door: &InProcess, images: Arc<ImageStore>, tasks: &Tasks) {
+fn begin_dns(
+    settings: &Settings,
+    door: &InProcess,
+    images: Arc<ImageStore>,
+    tasks: &Tasks,
+    tell: watch::Sender<bool>,
+) {
     let client = client(door, "system:coracle", &["system:masters"], "coracle");
     let domain = settings.domain.clone();
     let Some(address) = nth_address(&settings.place.service_cidr, 10) else { return };
@@ -251,8 +271,9 @@ fn begin_dns(settings: &Settings, door: &InProcess, images: Arc<ImageStore>, tas
             return tracing::error!(error = %text(&error), "the image of the cluster's DNS cannot be made");
         }
         if let Err(error) = dns::ensure(&client, address, &domain).await {
-            tracing::error!(error = %text(&error), "the cluster's DNS cannot be set up");
+            return tracing::error!(error = %text(&error), "the cluster's DNS cannot be set up");
         }
+        tell.send_replace(true);
     });
 }
 
@@ -295,19 +316,21 @@ fn client(door: &InProcess, user: &str, groups: &[&str], agent: &str) -> Client 
     door.client(user, WORLD).named(agent)
 }
 
-/// The network of this cluster's pods. Who speaks to somebody outside of `inside` appears with the node's address.
+/// The network of this cluster's pods: who speaks to somebody outside of them appears with the node's address. Without
+/// a place it is there to be taken away.
 pub(crate) async fn network(
     instance: &Instance,
-    ranges: Vec<IpNet>,
-    inside: Vec<IpNet>,
+    place: Option<&Place>,
 ) -> Result<Bridge, coracle_podnet::Error> {
     let config = BridgeConfig {
         name: instance.bridge(),
         table: instance.pod_table(),
         state: instance.run_dir().join("network"),
-        ranges,
+        // Which part of the pods' range is this node's the cluster tells later.
+        ranges: Vec::new(),
         mtu: None,
-        masquerade_outside: inside,
+        masquerade_outside: place.iter().map(|place| place.cluster_cidr).collect(),
+        led_by_rules: place.iter().map(|place| place.service_cidr).collect(),
     };
     Bridge::open(config).await
 }

@@ -34,6 +34,9 @@ pub struct BridgeConfig {
     pub mtu: Option<u32>,
     /// Pods that speak to anybody outside of these appear with the node's address. Empty: they never do.
     pub masquerade_outside: Vec<IpNet>,
+    /// Ranges that no interface has, because rules lead their addresses elsewhere (those of Services). The node itself
+    /// has a way to them through the bridge: without one, where there is no default route, it would not even try.
+    pub led_by_rules: Vec<IpNet>,
 }
 
 /// The built-in network of one instance.

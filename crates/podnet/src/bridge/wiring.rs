@@ -50,6 +50,10 @@ pub(super) fn make_bridge(
     }
     refuse_router_advertisements(name);
     host.set_up(bridge)?;
+    let has_family = |range: &&IpNet| wanted.iter().any(|own| own.addr().is_ipv4() == range.addr().is_ipv4());
+    for range in config.led_by_rules.iter().filter(has_family) {
+        host.add_route(*range, bridge)?;
+    }
     forward_packets(&wanted)?;
     Ok((bridge, mtu))
 }

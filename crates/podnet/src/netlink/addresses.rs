@@ -43,10 +43,24 @@ impl Connection {
             .collect())
     }
 
+    /// A route to those who are directly behind an interface. One that is there already is no error.
+    pub(crate) fn add_route(&mut self, range: IpNet, index: u32) -> Result<(), NetlinkError> {
+        let make = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+        let part = route_part(range.addr(), range.prefix_len(), libc::RT_SCOPE_LINK);
+        let message = Message::new(libc::RTM_NEWROUTE, flags(make), &part)
+            .with(libc::RTA_DST, &octets(range.network()))
+            .with_number(libc::RTA_OIF, index);
+        match self.change("add a route", message) {
+            Err(error) if error.is_present() => Ok(()),
+            done => done,
+        }
+    }
+
     /// A route to everywhere.
     pub(crate) fn add_default_route(&mut self, gateway: IpAddr, index: u32) -> Result<(), NetlinkError> {
         let make = libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_EXCL;
-        let message = Message::new(libc::RTM_NEWROUTE, flags(make), &route_part(gateway))
+        let part = route_part(gateway, 0, libc::RT_SCOPE_UNIVERSE);
+        let message = Message::new(libc::RTM_NEWROUTE, flags(make), &part)
             .with(libc::RTA_GATEWAY, &octets(gateway))
             .with_number(libc::RTA_OIF, index);
         self.change("add the default route", message)
@@ -83,11 +97,13 @@ fn address_part(index: u32, address: IpNet) -> [u8; ADDRESS_PART] {
 }
 
 /// Family, lengths of the prefixes, and from the fifth byte on: table, protocol, scope, kind.
-fn route_part(gateway: IpAddr) -> [u8; ROUTE_PART] {
+fn route_part(of_family: IpAddr, prefix: u8, scope: u8) -> [u8; ROUTE_PART] {
     let mut bytes = [0; ROUTE_PART];
-    bytes[0] = family(gateway);
+    bytes[0] = family(of_family);
+    bytes[1] = prefix;
     bytes[4] = MAIN_TABLE;
     bytes[5] = PROTOCOL_BOOT;
+    bytes[6] = scope;
     bytes[7] = UNICAST;
     bytes
 }
