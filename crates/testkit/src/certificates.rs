@@ -29,6 +29,8 @@ pub(crate) fn make(folder: &Path, port: u16) -> Config {
     here.subject_alt_names.push(SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)));
     keep("server", &here);
     keep("kubelet", &here);
+    let key = KeyPair::generate().unwrap();
+    fs::write(folder.join("service-account.key"), key.serialize_pem()).unwrap();
     let user = |name: &str, group: &str| {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, name);

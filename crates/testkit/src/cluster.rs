@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use coracle_apiserver::access::Mode;
+use coracle_apiserver::access::{Mode, ServiceAccountConfig};
 use coracle_apiserver::authn::User;
 use coracle_apiserver::connect::KubeletConfig;
 use coracle_apiserver::serve::CertificateFiles;
@@ -42,6 +42,18 @@ impl Default for Setup {
             https: false,
             bare: false,
         }
+    }
+}
+
+/// Accounts of services get tokens that are signed with this key.
+fn accounts(signing_key_file: PathBuf) -> ServiceAccountConfig {
+    ServiceAccountConfig {
+        issuers: vec!["https://cluster.test".to_owned()],
+        signing_key_file,
+        key_files: Vec::new(),
+        jwks_uri: "https://cluster.test/openid/v1/jwks".to_owned(),
+        extends: false,
+        max_seconds: None,
     }
 }
 
@@ -94,6 +106,7 @@ impl Cluster {
             config.certificate =
                 CertificateFiles { certificate: file("server.crt"), key: file("server.key") };
             config.client_authorities = Some(file("ca.crt"));
+            config.tokens.service_accounts = Some(accounts(file("service-account.key")));
             config.kubelets = KubeletConfig {
                 certificate_authority: Some(file("ca.crt")),
                 client_certificate: Some((file("kubelet-client.crt"), file("kubelet-client.key"))),

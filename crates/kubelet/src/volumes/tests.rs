@@ -2,19 +2,20 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use coracle_api::{Value, typed};
 use coracle_client::{Client, Informers, Resource, Selection, Tasks};
 use coracle_testkit::objects::object;
 use coracle_testkit::{Cluster, eventually};
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
 
 use super::*;
 use crate::references::ChangedPods;
 
 /// A node's volumes in a folder that goes with everything that is mounted in it.
 struct Setting {
-    _cluster: Cluster,
+    cluster: Cluster,
     client: Client,
     volumes: PodVolumes,
     changed: ChangedPods,
@@ -30,11 +31,14 @@ impl Drop for Setting {
 
 impl Setting {
     async fn new() -> Setting {
-        let cluster = Cluster::start().await;
+        Setting::of(Cluster::start().await).await
+    }
+
+    async fn of(cluster: Cluster) -> Setting {
         let client = cluster.client();
         let folder = tempfile::tempdir().unwrap();
         let (volumes, changed, tasks) = opened(&client, folder.path());
-        let setting = Setting { _cluster: cluster, client, volumes, changed, folder, _tasks: tasks };
+        let setting = Setting { cluster, client, volumes, changed, folder, _tasks: tasks };
         setting
             .create::<Node>(
                 "{apiVersion: v1, kind: Node, metadata: {name: n1}, \
@@ -209,6 +213,43 @@ async fn one_volume_shows_objects_and_fields_together() {
     assert_eq!((found.mode() & 0o777, found.gid()), (0o440, 2000));
     setting.volumes.unmount(pod.uid()).await.unwrap();
     assert_eq!(setting.mounted(), 0);
+}
+
+/// Seconds by which the kubelet of the test below is ahead of its server.
+static AHEAD: AtomicI64 = AtomicI64::new(0);
+
+#[tokio::test]
+async fn a_token_is_renewed_in_its_file_when_four_fifths_of_its_time_are_over() {
+    let setting = Setting::of(Cluster::start_with_https().await).await;
+    let now = || coracle_testkit::REAL.now().plus_seconds(AHEAD.load(Ordering::Relaxed));
+    let world = coracle_client::World { now, ..setting.client.world() };
+    let client = Client::new(setting.cluster.transport(), world);
+    let (volumes, _changed, _tasks) = opened(&client, setting.folder.path());
+    setting
+        .create::<ServiceAccount>(
+            "{apiVersion: v1, kind: ServiceAccount, metadata: {name: robot, namespace: default}}",
+        )
+        .await;
+    let wanted = pod_with(
+        "serviceAccountName: robot, nodeName: n1,",
+        "[{name: v, projected: {sources: [{serviceAccountToken: {path: token, expirationSeconds: 600}}]}}]",
+        "",
+    );
+    let tree = typed::to_tree(&wanted).unwrap();
+    let pods = setting.client.resource(&Resource::of::<Pod>()).namespace("default");
+    let pod: Pod = typed::from_tree(&pods.create(&tree).await.unwrap()).unwrap();
+    let mut seen = Vec::new();
+    for (ahead, what) in
+        [(0, "the first"), (400, "still the first"), (481, "a fresh one"), (600, "still that")]
+    {
+        AHEAD.store(ahead, Ordering::Relaxed);
+        let mounted = volumes.mount(&pod).await.unwrap();
+        assert!(mounted.renew_at.is_some(), "{what} will have to be renewed");
+        seen.push(setting.read(&pod, "v", "token"));
+    }
+    let same: Vec<bool> = seen.windows(2).map(|two| two[0] == two[1]).collect();
+    assert_eq!(same, [true, false, true]);
+    volumes.unmount(pod.uid()).await.unwrap();
 }
 
 #[tokio::test]
