@@ -9,7 +9,7 @@ use crate::machine::Machine;
 /// from a pod; logs, a command, `why`; then all of it goes again.
 #[test]
 fn the_quick_start_of_the_readme_works() {
-    let mut machine = Machine::new();
+    let machine = Machine::new();
     machine.start();
     let lines = quick_start();
     assert!(lines.len() > 10, "{lines:?}");
@@ -36,7 +36,7 @@ fn quick_start() -> Vec<String> {
 /// as they were.
 #[test]
 fn pods_outlive_the_server() {
-    let mut machine = Machine::new();
+    let machine = Machine::new();
     machine.start();
     machine.kubectl("create deployment echo --image=coracle.local/echo --replicas=2");
     machine.kubectl("expose deployment echo --port=80 --target-port=8080 --type=NodePort");

@@ -1,46 +1,62 @@
 //! A machine for one cluster: a network namespace without a way out, a data directory, and what a person types.
 
-use std::fs;
-use std::io::{BufRead, BufReader};
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::Instant;
 
 const CORACLE: &str = env!("CARGO_BIN_EXE_coracle");
 
 /// How long anything may take that a test waits for: this says "never", not "too slow".
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) struct Machine {
     namespace: String,
     folder: TempDir,
-    server: Option<Child>,
+    server: Mutex<Option<Child>>,
 }
 
 impl Machine {
-    /// A machine with one interface that leads nowhere.
+    /// A machine with one interface that leads nowhere, and a default route through it.
     pub(crate) fn new() -> Machine {
+        let machine = Machine::isolated();
+        machine.types("ip route add default via 192.0.2.1");
+        machine
+    }
+
+    /// A machine that knows no way but to its neighbours.
+    pub(crate) fn isolated() -> Machine {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let namespace = format!("coracle-test-{}-{number}", std::process::id());
         run("ip", &["netns", "add", &namespace]);
-        let machine = Machine { namespace, folder: tempfile::tempdir().unwrap(), server: None };
-        for words in [
-            "link set lo up",
-            "link add up0 type bridge",
-            "address add 192.0.2.2/24 dev up0",
-            "link set up0 up",
-            "route add default via 192.0.2.1",
+        let folder = tempfile::tempdir().unwrap();
+        let machine = Machine { namespace, folder, server: Mutex::default() };
+        for line in [
+            "ip link set lo up",
+            "ip link add up0 type bridge",
+            "ip address add 192.0.2.2/24 dev up0",
+            "ip link set up0 up",
         ] {
-            machine.run("ip", &words.split(' ').collect::<Vec<_>>());
+            machine.types(line);
         }
         machine
+    }
+
+    /// A folder for what a test has besides.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     pub(crate) fn data_dir(&self) -> PathBuf {
@@ -59,33 +75,93 @@ impl Machine {
         said(&mut self.command(program, arguments))
     }
 
+    /// Does something in this machine's network, on a thread of its own.
+    pub(crate) fn inside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        let namespace = File::open(format!("/run/netns/{}", self.namespace)).unwrap();
+        thread::spawn(move || {
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+            work()
+        })
+    }
+
     /// Starts the server and waits until it says that it is ready.
-    pub(crate) fn start(&mut self) {
-        let data = self.data_dir();
-        let mut server = self
+    pub(crate) fn start(&self) {
+        self.begin();
+        assert!(self.is_ready_within(PATIENCE), "the server does not get ready");
+    }
+
+    /// Starts the server, and waits for nothing.
+    pub(crate) fn begin(&self) {
+        let log = File::options().create(true).append(true).open(self.log()).unwrap();
+        let server = self
             .command(CORACLE, &["server", "--node-name", "node-1", "--data-dir"])
-            .arg(&data)
-            .stdout(Stdio::piped())
+            .arg(self.data_dir())
+            .stdout(File::create(self.said()).unwrap())
+            .stderr(log)
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert!(line.starts_with("coracle is ready at https://"), "it is not ready: {line:?}");
-        self.server = Some(server);
+        *self.server() = Some(server);
+    }
+
+    /// Whether the server that was begun last says within this time that it is ready.
+    pub(crate) fn is_ready_within(&self, patience: Duration) -> bool {
+        let begin = Instant::now();
+        loop {
+            if fs::read_to_string(self.said()).unwrap().starts_with("coracle is ready at https://") {
+                return true;
+            }
+            let ended = self.server().as_mut().unwrap().try_wait().unwrap();
+            assert!(ended.is_none(), "the server has ended: {ended:?}");
+            if begin.elapsed() > patience {
+                return false;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn server(&self) -> MutexGuard<'_, Option<Child>> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the server says on standard output.
+    fn said(&self) -> PathBuf {
+        self.folder.path().join("said")
+    }
+
+    /// What its servers have said on standard error.
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("log")
+    }
+
+    /// The process of the server, if one runs.
+    pub(crate) fn server_pid(&self) -> Option<u32> {
+        self.server().as_ref().map(Child::id)
     }
 
     /// Kills the server, as a power cut would.
-    pub(crate) fn kill_server(&mut self) {
-        let mut server = self.server.take().unwrap();
+    pub(crate) fn kill_server(&self) {
+        let mut server = self.server().take().unwrap();
         server.kill().unwrap();
         server.wait().unwrap();
     }
 
     /// Asks the server to end, as Ctrl-C would.
-    pub(crate) fn stop_server(&mut self) {
-        let mut server = self.server.take().unwrap();
+    pub(crate) fn stop_server(&self) {
+        let mut server = self.server().take().unwrap();
         run("kill", &["-TERM", &server.id().to_string()]);
         assert!(server.wait().unwrap().success());
+    }
+
+    /// Ends pods and server, and removes the cluster, as a person does.
+    pub(crate) fn stop_and_reset(&self) {
+        said(&mut self.coracle(&["stop"]));
+        if let Some(mut server) = self.server().take() {
+            server.wait().unwrap();
+        }
+        said(&mut self.coracle(&["reset", "--yes"]));
     }
 
     pub(crate) fn coracle(&self, arguments: &[&str]) -> Command {
@@ -120,6 +196,27 @@ impl Machine {
         said(&mut command)
     }
 
+    /// `kubectl apply`; it must succeed.
+    pub(crate) fn apply(&self, objects: &[Value]) {
+        let output = self.try_apply(objects);
+        assert!(output.status.success(), "{}\n{objects:?}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    pub(crate) fn try_apply(&self, objects: &[Value]) -> Output {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string();
+        let mut command = self.kubectl_command(&["apply", "--validate=false", "-f", "-"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut kubectl = command.spawn().unwrap();
+        // One that finds no server reads nothing, and says so itself.
+        drop(kubectl.stdin.take().unwrap().write_all(list.as_bytes()));
+        kubectl.wait_with_output().unwrap()
+    }
+
+    /// What `coracle why` says.
+    pub(crate) fn why(&self, what: &str) -> String {
+        said(&mut self.coracle(&["why", what]))
+    }
+
     pub(crate) fn try_kubectl(&self, arguments: &[&str]) -> Output {
         self.kubectl_command(arguments).output().unwrap()
     }
@@ -149,14 +246,28 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        if let Some(mut server) = self.server.take() {
+        if let Some(mut server) = self.server().take() {
             drop(server.kill());
             drop(server.wait());
+        }
+        if thread::panicking() {
+            let log = fs::read_to_string(self.log()).unwrap_or_default();
+            let lines: Vec<&str> = log.lines().collect();
+            eprintln!("what the server said last:\n{}", lines[lines.len().saturating_sub(80)..].join("\n"));
         }
         if self.data_dir().exists() {
             drop(self.coracle(&["reset", "--yes"]).status());
         }
         drop(Command::new("ip").args(["netns", "delete", &self.namespace]).status());
+    }
+}
+
+/// Waits until something is so, and says what else it was.
+pub(crate) fn eventually<T: std::fmt::Debug>(what: &str, mut look: impl FnMut() -> Result<(), T>) {
+    let begin = Instant::now();
+    while let Err(instead) = look() {
+        assert!(begin.elapsed() < PATIENCE, "{what}: {instead:#?}");
+        thread::sleep(Duration::from_millis(200));
     }
 }
 

@@ -4,5 +4,16 @@
 //! side. They need root, as a node does.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
+mod cycles;
+mod dice;
 mod first_light;
+mod hands;
+mod inventory;
+mod killed;
 mod machine;
+mod pods;
+mod reach;
+mod tools_image;
+mod traffic;
+mod troubles;
+mod walk;

@@ -128,13 +128,13 @@ impl Ports for PortsOfPod {
                 self.carriers.spawn(carried);
                 Ok(Box::pin(inside))
             }
-            Err(error) => Err(unreachable(in_words(error))),
+            Err(error) => Err(unreachable(in_words(&error))),
         }
     }
 }
 
 /// The runtime speaks of sandboxes; who forwards a port has asked for a pod.
-fn in_words(error: coracle_cri::Error) -> String {
+fn in_words(error: &coracle_cri::Error) -> String {
     match error {
         coracle_cri::Error::NotFound(_) | coracle_cri::Error::FailedPrecondition(_) => {
             "the pod has ended or was deleted since the forwarding began".to_owned()
