@@ -17,7 +17,14 @@ fn a_pod_is_seen_on_its_node_at_each_step_of_its_life() {
     machine.start();
     machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=120s");
     let before = machine.inventory();
-    machine.apply(&[walker(), waiting_for_its_image(), past_its_deadline(), too_large(), failing_hook()]);
+    fs::write(machine.folder().join("meminfo"), "MemTotal: 4242 kB\n").unwrap();
+    machine.apply(&[
+        walker(&machine),
+        waiting_for_its_image(),
+        past_its_deadline(),
+        too_large(),
+        failing_hook(),
+    ]);
     machine.kubectl("wait --for=condition=Ready pod/walker --timeout=100s");
     let uid = machine.kubectl("get pod walker -o jsonpath={.metadata.uid}");
     cgroup_and_folders(&machine, &uid);
@@ -29,8 +36,8 @@ fn a_pod_is_seen_on_its_node_at_each_step_of_its_life() {
     machine.is_again(&before);
 }
 
-/// Burstable, with a step before the main container.
-fn walker() -> Value {
+/// Burstable, with a step before the main container, and a file of the machine in the place of one of `/proc`.
+fn walker(machine: &Machine) -> Value {
     let mut pod = shell("walker", "cat /shared/word; exec sleep 1000");
     let mounts = json!([{"name": "shared", "mountPath": "/shared"}]);
     let image = pod["spec"]["containers"][0]["image"].clone();
@@ -39,9 +46,14 @@ fn walker() -> Value {
         "volumeMounts": mounts,
     }]);
     pod["spec"]["containers"][0]["volumeMounts"] = mounts;
+    let meminfo = json!({"name": "meminfo", "mountPath": "/proc/meminfo"});
+    pod["spec"]["containers"][0]["volumeMounts"].as_array_mut().unwrap().push(meminfo);
     pod["spec"]["containers"][0]["resources"] =
         json!({"requests": {"cpu": "100m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}});
-    pod["spec"]["volumes"] = json!([{"name": "shared", "emptyDir": {}}]);
+    pod["spec"]["volumes"] = json!([
+        {"name": "shared", "emptyDir": {}},
+        {"name": "meminfo", "hostPath": {"path": machine.folder().join("meminfo"), "type": "File"}},
+    ]);
     pod["spec"]["enableServiceLinks"] = json!(false);
     pod
 }
@@ -117,6 +129,7 @@ fn environment_and_logs(machine: &Machine, uid: &str) {
     for line in [format!("KUBERNETES_SERVICE_HOST={kubernetes}"), "KUBERNETES_SERVICE_PORT=443".to_owned()] {
         assert!(environment.lines().any(|found| found == line), "{line}: {environment}");
     }
+    assert_eq!(machine.kubectl("exec walker -c c -- cat /proc/meminfo"), "MemTotal: 4242 kB\n");
     assert_eq!(machine.kubectl("logs walker -c c"), "from the first\n");
     let logs = kubelet(machine).join("log");
     assert!(logs.join(format!("pods/default_walker_{uid}/c/0.log")).exists());

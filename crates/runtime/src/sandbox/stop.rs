@@ -85,10 +85,11 @@ impl Node {
         match sandbox.supervisor() {
             Some(supervisor) => {
                 sandbox.set_supervisor(None);
-                // One that goes before its answer is read has done what it was asked.
-                let quit = supervisor.call(Request::Quit {}, &[]).await;
-                if let Err(error) = quit.map(drop).or_else(unless_gone) {
-                    tracing::warn!(sandbox = sandbox.id, error = %error, "the supervisor does not quit");
+                if let Err(error) = supervisor.call(Request::Quit {}, &[]).await {
+                    // One that goes before its answer is read has done what it was asked.
+                    if !matches!(error, Error::SupervisorGone) {
+                        tracing::warn!(sandbox = sandbox.id, error = %error, "the supervisor does not quit");
+                    }
                     child.as_mut().map_or(Ok(()), std::process::Child::kill).unwrap_or_default();
                 }
             }
@@ -111,10 +112,6 @@ impl Node {
         let (state, root) = (self.config.sandbox_state(&sandbox.id), self.config.sandbox_root(&sandbox.id));
         blocking(move || remove_folder(&state).and_then(|()| remove_folder(&root))).await
     }
-}
-
-fn unless_gone(error: Error) -> Result<(), Error> {
-    if matches!(error, Error::SupervisorGone) { Ok(()) } else { Err(error) }
 }
 
 /// Removes a folder of ours. One that is gone is removed.
