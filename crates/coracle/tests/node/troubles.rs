@@ -52,7 +52,7 @@ fn is(machine: &Machine, pod: &str, places: &[&str], expected: &str) {
 
 /// Waits for an event about a pod.
 fn tells(machine: &Machine, pod: &str, reason: &str, message: &str) {
-    let columns = "-o jsonpath={range .items[*]}{.reason}: {.message}{\"\\n\"}{end}";
+    let columns = "-o=jsonpath={range .items[*]}{.reason}: {.message}{\"\\n\"}{end}";
     let selector = format!("involvedObject.name={pod}");
     eventually(&format!("{pod}: {reason}: {message}"), || {
         let output = machine.try_kubectl(&["get", "events", "--field-selector", &selector, columns]);
