@@ -212,7 +212,9 @@ fn those_that_do_not_get_far(machine: &Machine) {
         "get events --field-selector=involvedObject.name=hooked -o jsonpath={.items[*].reason}",
         |reasons| reasons.contains("FailedPostStartHook"),
     );
-    status("hooked", "containerStatuses[0].restartCount", "1");
+    machine.until("get pod hooked -o jsonpath={.status.containerStatuses[0].restartCount}", |restarts| {
+        restarts.parse::<u32>().unwrap_or_default() > 0
+    });
 }
 
 /// Volumes of ConfigMaps and Secrets follow their objects; what was taken from them at the start does not.
