@@ -24,11 +24,13 @@ needs=(
     /usr/bin/kubectl=kubernetes-client # testkit: an older kubectl, beside the one that is built below
     curl=curl # testkit: asks the kubelet
     script=bsdutils # testkit: a terminal for kubectl
-    go=golang-go # builds the etcd, the kubectl and the client-go program below
+    go=golang-go # builds the etcd, kubectl, helm and the programs below
 )
 scripts/install.sh "${needs[@]}"
 scripts/build-etcd.sh
 scripts/build-kubectl.sh
+scripts/build-helm.sh
 scripts/build-client-go.sh
+scripts/build-operator.sh
 scripts/build-kube-rs.sh
 scripts/install-python-client.sh

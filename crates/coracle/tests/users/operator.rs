@@ -1,0 +1,146 @@
+//! An operator that is written with controller-runtime (`tests/clients/operator`), twice, of which one leads: it works with
+//! the few rights that it was given, and goes on when the one that led is killed.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+
+use crate::cluster::{Server, kubectl, tool};
+use crate::simulated::{apply, start, until};
+
+/// A process of it; killed when dropped.
+struct Operator {
+    identity: &'static str,
+    child: Child,
+    lines: Receiver<String>,
+    leads: bool,
+}
+
+impl Operator {
+    fn start(folder: &Path, kubeconfig: &Path, identity: &'static str) -> Operator {
+        let log = File::create(folder.join(format!("{identity}.log"))).unwrap();
+        let mut command = Command::new(tool("operator"));
+        command.arg(kubeconfig).arg(identity).stdout(Stdio::piped()).stderr(log);
+        let mut child = command.spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (told, lines) = mpsc::channel();
+        thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| told.send(line)));
+        Operator { identity, child, lines, leads: false }
+    }
+
+    fn leads(&mut self) -> bool {
+        self.leads |= self.lines.try_recv().is_ok();
+        self.leads
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+const RIGHTS: &str = r#"apiVersion: v1
+kind: ServiceAccount
+metadata: {name: operator}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: operator}
+rules:
+- {apiGroups: [""], resources: [configmaps], verbs: [get, list, watch, create, update, patch]}
+- {apiGroups: [apps], resources: [deployments], verbs: [get, list, watch, create, update]}
+- {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, create, update]}
+- {apiGroups: ["", events.k8s.io], resources: [events], verbs: [create, patch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: operator}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: operator}
+subjects: [{kind: ServiceAccount, name: operator, namespace: default}]
+"#;
+
+/// How the operator reaches the server: as an account of the cluster, with what it was given and nothing else.
+fn kubeconfig(server: &Server, folder: &Path) -> PathBuf {
+    apply(server, folder, "rights.yaml", RIGHTS);
+    let token = server.kubectl(&["create", "token", "operator"]);
+    let file = folder.join("operator.kubeconfig");
+    std::fs::copy(&server.kubeconfig, &file).unwrap();
+    let token = format!("--token={}", token.trim());
+    for arguments in [
+        ["config", "set-credentials", "operator", &token],
+        ["config", "set-context", "--current", "--user=operator"],
+    ] {
+        let status = Command::new(kubectl()).arg("--kubeconfig").arg(&file).args(arguments).output().unwrap();
+        assert!(status.status.success(), "{status:?}");
+    }
+    file
+}
+
+fn wish(image: &str, replicas: u32) -> String {
+    format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: web, labels: {{operator: serve}}}}\n\
+         data: {{image: '{image}', replicas: '{replicas}'}}\n"
+    )
+}
+
+/// What is written onto the ConfigMap: how many are available, and who says so.
+fn told(server: &Server) -> String {
+    let path = r"jsonpath={.metadata.annotations.operator\.example/available} {.metadata.annotations.operator\.example/told-by}";
+    server.kubectl(&["get", "configmap", "web", "-o", path])
+}
+
+#[test]
+fn of_two_operators_one_works_and_the_other_takes_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = start(folder.path(), "3", &[]);
+    let kubeconfig = kubeconfig(&server, folder.path());
+    let begin = |identity| Operator::start(folder.path(), &kubeconfig, identity);
+    let mut operators = [begin("first"), begin("second")];
+    until("one of them leads", || operators.iter_mut().any(Operator::leads));
+    operators.sort_by_key(|operator| !operator.leads);
+    let [leader, mut other] = operators;
+
+    apply(&server, folder.path(), "wish.yaml", &wish("web:1", 3));
+    until("what was wished is there", || told(&server) == format!("3 {}", leader.identity));
+    let owner =
+        "jsonpath={.metadata.ownerReferences[0].kind}/{.metadata.ownerReferences[0].name} {.spec.replicas}";
+    assert_eq!(server.kubectl(&["get", "deployment", "web", "-o", owner]), "ConfigMap/web 3");
+    let finalizers = ["get", "configmap", "web", "-o", "jsonpath={.metadata.finalizers}"];
+    assert_eq!(server.kubectl(&finalizers), r#"["operator.example/farewell"]"#);
+    let lease = |path: &str| {
+        server.kubectl(&["get", "lease", "operator", "-o", &format!("jsonpath={{.spec.{path}}}")])
+    };
+    let (holder, transitions) = (lease("holderIdentity"), lease("leaseTransitions"));
+    assert!(!other.leads(), "there are two leaders");
+
+    // Killed in the middle of things: what is wished meanwhile waits for the next one.
+    drop(leader);
+    apply(&server, folder.path(), "wish.yaml", &wish("web:2", 2));
+    until("the other one leads", || other.leads());
+    assert_ne!(lease("holderIdentity"), holder);
+    assert_ne!(lease("leaseTransitions"), transitions);
+    let image = ["get", "deployment", "web", "-o", "jsonpath={.spec.template.spec.containers[0].image}"];
+    until("the wish that changed is fulfilled", || {
+        server.kubectl(&image) == "web:2" && told(&server) == format!("2 {}", other.identity)
+    });
+    let mut third = begin("third");
+    server.kubectl(&["delete", "deployment", "web"]);
+    until("what was taken away is made again", || {
+        server.run(&image).status.success() && told(&server) == format!("2 {}", other.identity)
+    });
+    assert!(!third.leads(), "whoever comes later does not lead");
+
+    server.kubectl(&["delete", "configmap", "web", "--timeout=60s"]);
+    let farewell = ["get", "configmap", "farewell-web", "-o", "jsonpath={.data.by}"];
+    assert_eq!(server.kubectl(&farewell), other.identity);
+    until("what belonged to the ConfigMap is gone with it", || {
+        server.kubectl(&["get", "deployments,replicasets,pods", "-o", "name"]).is_empty()
+    });
+    drop((other, third));
+    server.stop();
+}
