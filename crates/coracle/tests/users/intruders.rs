@@ -1,98 +1,17 @@
 //! Tries to get in from outside, over HTTPS: each is refused, and what should work works, so that it is the trick that was
 //! refused and not the way there.
 
-use std::fs;
-
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair,
 };
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tempfile::TempDir;
 
-use crate::bad_input::wire::{Answer, Connection, Identity};
-use crate::cluster::Server;
-
-/// A server and its folder; the server goes first.
-struct Castle {
-    server: Server,
-    folder: TempDir,
-}
+use crate::bad_input::wire::Identity;
+use crate::castle::{Castle, signed};
 
 const SECRETS: &str = "/api/v1/namespaces/kube-system/secrets";
-
-impl Castle {
-    fn start() -> Castle {
-        let folder = tempfile::tempdir().unwrap();
-        let server = Server::start(folder.path());
-        let castle = Castle { server, folder };
-        castle.server.kubectl(&["create", "serviceaccount", "default"]);
-        castle
-    }
-
-    fn ask(&self, who: Option<Identity>, method: &str, path: &str, headers: &str, body: &str) -> Answer {
-        let mut connection = Connection::open(self.folder.path(), &self.server.address, who, b"http/1.1");
-        let length = body.len();
-        let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: server\r\nContent-Length: {length}\r\n{kind}{headers}\r\n{body}"
-        );
-        connection.send(head.as_bytes());
-        connection.answer().unwrap_or_else(|| panic!("{method} {path}: closed without an answer"))
-    }
-
-    fn get(&self, who: Option<Identity>, path: &str, headers: &str) -> Answer {
-        self.ask(who, "GET", path, headers, "")
-    }
-
-    fn with_token(&self, token: &str) -> Answer {
-        self.get(None, "/apis/authentication.k8s.io/v1", &format!("Authorization: Bearer {token}\r\n"))
-    }
-
-    /// A user with a certificate of this cluster.
-    fn user(&self, name: &str, group: &str) -> Option<Identity> {
-        Some(self.certified(name, group, |_| {}))
-    }
-
-    /// A certificate of this cluster's authority that differs from a right one.
-    fn certified(&self, name: &str, group: &str, change: impl FnOnce(&mut CertificateParams)) -> Identity {
-        let pki = self.folder.path().join("pki");
-        let read = |name: &str| fs::read_to_string(pki.join(name)).unwrap();
-        let issuer = Issuer::from_ca_cert_pem(&read("ca.crt"), KeyPair::from_pem(&read("ca.key")).unwrap());
-        signed(name, group, &issuer.unwrap(), change)
-    }
-
-    fn apply(&self, yaml: &str) {
-        let file = self.folder.path().join("object.yaml");
-        fs::write(&file, yaml).unwrap();
-        self.server.kubectl(&["apply", "-f", &file.display().to_string()]);
-    }
-}
-
-fn signed(
-    name: &str,
-    group: &str,
-    issuer: &Issuer<'_, KeyPair>,
-    change: impl FnOnce(&mut CertificateParams),
-) -> Identity {
-    let mut params = CertificateParams::default();
-    params.distinguished_name = DistinguishedName::new();
-    params.distinguished_name.push(DnType::CommonName, name);
-    if !group.is_empty() {
-        params.distinguished_name.push(DnType::OrganizationName, group);
-    }
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-    change(&mut params);
-    let key = KeyPair::generate().unwrap();
-    let certificate = params.signed_by(&key, issuer).unwrap();
-    Identity {
-        certificates: vec![CertificateDer::from(certificate.der().to_vec())],
-        key: PrivateKeyDer::from_pem_slice(key.serialize_pem().as_bytes()).unwrap(),
-    }
-}
 
 #[test]
 fn certificates_that_are_not_good_make_nobody_somebody() {
@@ -168,6 +87,16 @@ fn tokens_that_are_not_good_make_nobody_somebody() {
     assert_eq!(castle.with_token(&bound).status, 200);
     castle.server.kubectl(&["delete", "pod", "p", "--force", "--grace-period=0"]);
     check("of a pod that is gone", &bound);
+    for (kind, name, made) in [
+        ("Secret", "held", ["create", "secret", "generic", "held"].as_slice()),
+        ("Node", "n9", &["create", "-f", &castle.file("{apiVersion: v1, kind: Node, metadata: {name: n9}}")]),
+    ] {
+        castle.server.kubectl(made);
+        let bound = token(&["--bound-object-kind", kind, "--bound-object-name", name]);
+        assert_eq!(castle.with_token(&bound).status, 200, "{kind}");
+        castle.server.kubectl(&["delete", kind, name]);
+        check(&format!("of a {kind} that is gone"), &bound);
+    }
     castle.server.kubectl(&["delete", "serviceaccount", "default"]);
     check("of an account that is gone", &good);
     castle.server.kubectl(&["create", "serviceaccount", "default"]);
@@ -271,6 +200,55 @@ fn nobody_gives_what_they_do_not_have() {
 }
 
 #[test]
+fn nobody_makes_more_of_what_they_have_by_changing_it() {
+    let castle = Castle::start();
+    castle.apply(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: keeper, labels: {a: b}}\nrules:\n\
+         - {apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles, roles, rolebindings], \
+         verbs: [create, update, patch]}\n- {apiGroups: [''], resources: [configmaps], verbs: [get]}\n",
+    );
+    let jane = ["create", "clusterrolebinding", "keeper", "--clusterrole=keeper", "--user=jane"];
+    castle.server.kubectl(&jane);
+    let rbac = "/apis/rbac.authorization.k8s.io/v1";
+    let check = |method: &str, path: &str, body: &str, expected: u16| {
+        let patch = "Content-Type: application/merge-patch+json\r\n";
+        let headers = if method == "PATCH" { patch } else { "Content-Type: application/json\r\n" };
+        let answer = castle.say(castle.user("jane", ""), method, &format!("{rbac}{path}"), headers, body);
+        assert_eq!(answer.status, expected, "{method} {path} {body}: {answer:?}");
+    };
+    let role = |name: &str, rest: &str| {
+        format!(
+            r#"{{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{{"name":"{name}"}},{rest}}}"#
+        )
+    };
+    let reads =
+        |what: &str| format!(r#""rules":[{{"apiGroups":[""],"resources":["{what}"],"verbs":["get"]}}]"#);
+    check("POST", "/clusterroles", &role("mine", &reads("configmaps")), 201);
+    check("PATCH", "/clusterroles/mine", &format!("{{{}}}", reads("secrets")), 403);
+    check("PATCH", "/clusterroles/keeper", &format!("{{{}}}", reads("secrets")), 403);
+    check("PUT", "/clusterroles/mine", &role("mine", &reads("secrets")), 403);
+    // Fewer, or the same, is nothing more; and labels are not rules.
+    check("PATCH", "/clusterroles/mine", r#"{"rules":[]}"#, 200);
+    check("PATCH", "/clusterroles/mine", r#"{"metadata":{"labels":{"c":"d"}}}"#, 200);
+    // A role that gathers others may come to mean anything.
+    let gathers = r#""aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"a":"b"}}]}"#;
+    check("POST", "/clusterroles", &role("gathers", gathers), 403);
+    check("PATCH", "/clusterroles/mine", &format!("{{{gathers}}}"), 403);
+    // A verb that nobody was given, and names that only look like what one has.
+    let only =
+        r#""rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["get"],"resourceNames":["x"]}]"#;
+    check("POST", "/clusterroles", &role("narrower", only), 201);
+    check(
+        "POST",
+        "/clusterroles",
+        &role("url", r#""rules":[{"nonResourceURLs":["/metrics"],"verbs":["get"]}]"#),
+        403,
+    );
+    check("POST", "/clusterroles", &role("below", &reads("configmaps/status")), 403);
+    check("POST", "/clusterroles", &role("escalate", &reads("*")), 403);
+}
+
+#[test]
 fn a_node_reads_what_its_pods_need_and_nothing_else() {
     let castle = Castle::start();
     let pod = |name: &str, node: &str, secret: &str| {
@@ -309,6 +287,44 @@ fn a_node_reads_what_its_pods_need_and_nothing_else() {
     refused("POST", tokens, unbound);
     let other_node = r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"n2"}}"#;
     refused("POST", "/api/v1/nodes", other_node);
+    // Its own node it may make, but not say of it what people decide by, nor speak for another.
+    let own_node = r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"}}"#;
+    assert_eq!(castle.ask(node(), "POST", "/api/v1/nodes", "", own_node).status, 201);
+    let labelled = r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1","labels":
+        {"node-restriction.kubernetes.io/safe":"yes"}}}"#;
+    refused("PUT", "/api/v1/nodes/n1", labelled);
+    let tainted = r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"},"spec":{"taints":
+        [{"key":"a","effect":"NoSchedule"}]}}"#;
+    refused("PUT", "/api/v1/nodes/n1", tainted);
+    refused("PUT", "/api/v1/nodes/n2/status", other_node);
+    refused("DELETE", "/api/v1/nodes/n1", "");
+    let lease = |name: &str| {
+        format!(r#"{{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{{"name":"{name}"}}}}"#)
+    };
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+    assert_eq!(castle.ask(node(), "POST", leases, "", &lease("n1")).status, 201);
+    refused("POST", leases, &lease("n2"));
+    refused("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/n1", "");
+    // Nor does it get at secrets through pods of its own making.
+    let pod_with = |node: &str, more: &str| {
+        format!(
+            r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"static-{node}","annotations":
+            {{"kubernetes.io/config.mirror":"x"}}}},"spec":{{"nodeName":"{node}"{more},
+            "containers":[{{"name":"c","image":"i"}}]}}}}"#
+        )
+    };
+    let pods = "/api/v1/namespaces/default/pods";
+    refused("POST", pods, &pod_with("n2", ""));
+    refused("POST", pods, &pod_with("n1", r#","serviceAccountName":"default""#));
+    let volume = r#","volumes":[{"name":"v","secret":{"secretName":"other-secret"}}]"#;
+    refused("POST", pods, &pod_with("n1", volume));
+    refused("GET", &secret("other-secret"), "");
+    let eviction =
+        r#"{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"other","namespace":"default"}}"#;
+    refused("POST", &format!("{pods}/other/eviction"), eviction);
+    let status =
+        r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"other"},"status":{"phase":"Failed"}}"#;
+    refused("PUT", &format!("{pods}/other/status"), status);
     // Who only says to be a node, without the group, is none.
     let answer = castle.get(castle.user("system:node:n1", ""), &secret("my-secret"), "");
     assert_eq!(answer.status, 403, "{answer:?}");

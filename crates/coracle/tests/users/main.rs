@@ -4,7 +4,9 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
+mod access;
 mod bad_input;
+mod castle;
 mod clients;
 mod cluster;
 mod controllers;

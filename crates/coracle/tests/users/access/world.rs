@@ -1,0 +1,333 @@
+//! Worlds by chance: roles with every kind of rule, bindings of every kind, and what users may ask in them.
+
+use serde_json::{Value, json};
+
+/// SplitMix64: the same seed, the same world.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Dice {
+        Dice(seed)
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        usize::try_from((mixed ^ (mixed >> 31)) % bound as u64).unwrap()
+    }
+
+    pub(crate) fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len())]
+    }
+
+    /// At least one, at most `most` of them.
+    fn some(&mut self, of: &[&'static str], most: usize) -> Vec<&'static str> {
+        let mut chosen: Vec<&str> = (0..=self.below(most)).map(|_| *self.one(of)).collect();
+        chosen.sort_unstable();
+        chosen.dedup();
+        chosen
+    }
+}
+
+/// Who asks.
+pub(crate) struct User {
+    pub(crate) name: &'static str,
+    pub(crate) groups: &'static [&'static str],
+    pub(crate) way: Way,
+}
+
+/// How the server knows them when they really ask.
+pub(crate) enum Way {
+    Nobody,
+    Certificate,
+    Token { namespace: &'static str },
+    Impersonated,
+}
+
+const fn user(name: &'static str, groups: &'static [&'static str], way: Way) -> User {
+    User { name, groups, way }
+}
+
+pub(crate) const USERS: &[User] = &[
+    user("jane", &["system:authenticated"], Way::Certificate),
+    user("joe", &["readers", "system:authenticated"], Way::Certificate),
+    user("ann", &["readers", "writers", "system:authenticated"], Way::Impersonated),
+    // Called like a group, like an account, and like everybody: names are only names.
+    user("readers", &["system:authenticated"], Way::Certificate),
+    user("robot", &["writers", "system:authenticated"], Way::Certificate),
+    user("*", &["system:authenticated"], Way::Certificate),
+    user(
+        "system:serviceaccount:a:robot",
+        &["system:serviceaccounts", "system:serviceaccounts:a", "system:authenticated"],
+        Way::Token { namespace: "a" },
+    ),
+    user(
+        "system:serviceaccount:b:robot",
+        &["system:serviceaccounts", "system:serviceaccounts:b", "system:authenticated"],
+        Way::Token { namespace: "b" },
+    ),
+    user("system:anonymous", &["system:unauthenticated"], Way::Nobody),
+];
+
+const VERBS: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
+const WRITTEN_VERBS: &[&str] =
+    &["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "post", "*"];
+const WRITTEN_GROUPS: &[&str] = &["", "", "apps", "example.com", "*"];
+const WRITTEN_RESOURCES: &[&str] = &[
+    "configmaps",
+    "secrets",
+    "pods",
+    "pods/log",
+    "pods/status",
+    "pods/*",
+    "*/status",
+    "*/scale",
+    "deployments",
+    "deployments/scale",
+    "nodes",
+    "widgets",
+    "*",
+];
+const RESOURCES: &[(&str, &str)] = &[
+    ("", "configmaps"),
+    ("", "secrets"),
+    ("", "pods"),
+    ("", "nodes"),
+    ("apps", "deployments"),
+    ("apps", "replicasets"),
+    ("example.com", "widgets"),
+];
+const SUBRESOURCES: &[&str] = &["", "", "", "status", "log", "scale"];
+const WRITTEN_URLS: &[&str] = &["/metrics", "/debug/*", "/debug/x/*", "/deb*", "/debug", "*"];
+const URLS: &[&str] = &["/metrics", "/metrics/more", "/debug", "/debug/x", "/debug/x/y", "/logs"];
+const SHELVES: &[&str] = &["one", "two"];
+
+pub(crate) struct Rule {
+    pub(crate) verbs: Vec<&'static str>,
+    pub(crate) groups: Vec<&'static str>,
+    pub(crate) resources: Vec<&'static str>,
+    pub(crate) names: Vec<&'static str>,
+    pub(crate) urls: Vec<&'static str>,
+}
+
+impl Rule {
+    fn of_resources(dice: &mut Dice) -> Rule {
+        let names = if dice.below(4) == 0 { dice.some(&["x", "y"], 2) } else { Vec::new() };
+        Rule {
+            verbs: dice.some(WRITTEN_VERBS, 4),
+            groups: dice.some(WRITTEN_GROUPS, 2),
+            resources: dice.some(WRITTEN_RESOURCES, 3),
+            names,
+            urls: Vec::new(),
+        }
+    }
+
+    fn of_paths(dice: &mut Dice) -> Rule {
+        let none = Vec::new;
+        let verbs = dice.some(&["get", "post", "*"], 2);
+        Rule { verbs, groups: none(), resources: none(), names: none(), urls: dice.some(WRITTEN_URLS, 2) }
+    }
+
+    pub(crate) fn object(&self) -> Value {
+        let fields = [
+            ("verbs", &self.verbs),
+            ("apiGroups", &self.groups),
+            ("resources", &self.resources),
+            ("resourceNames", &self.names),
+            ("nonResourceURLs", &self.urls),
+        ];
+        let told = fields.into_iter().filter(|(_, list)| !list.is_empty());
+        told.map(|(name, list)| (name.to_string(), json!(list))).collect()
+    }
+}
+
+pub(crate) struct Role {
+    pub(crate) name: String,
+    namespace: Option<&'static str>,
+    pub(crate) rules: Vec<Rule>,
+    /// Where a role that gathers finds it.
+    pub(crate) shelf: Option<&'static str>,
+    pub(crate) gathers: Option<&'static str>,
+}
+
+pub(crate) enum Subject {
+    User(&'static str),
+    Group(&'static str),
+    /// `robot` of that namespace.
+    Account {
+        namespace: &'static str,
+    },
+}
+
+pub(crate) struct Binding {
+    pub(crate) namespace: Option<&'static str>,
+    /// Which of the roles.
+    pub(crate) role: usize,
+    pub(crate) subjects: Vec<Subject>,
+}
+
+pub(crate) struct World {
+    pub(crate) roles: Vec<Role>,
+    pub(crate) bindings: Vec<Binding>,
+}
+
+impl World {
+    pub(crate) fn generate(dice: &mut Dice) -> World {
+        let mut roles = Vec::new();
+        for at in 0..10 {
+            let mut rules: Vec<Rule> = (0..=dice.below(2)).map(|_| Rule::of_resources(dice)).collect();
+            if dice.below(3) == 0 {
+                rules.push(Rule::of_paths(dice));
+            }
+            let shelf = (dice.below(2) == 0).then(|| *dice.one(SHELVES));
+            roles.push(Role { name: format!("wide-{at}"), namespace: None, rules, shelf, gathers: None });
+        }
+        // The first gathers what the second has gathered, too.
+        for (name, shelf, gathers) in [("all-of-one", None, "one"), ("all-of-two", Some("one"), "two")] {
+            let (name, rules) = (name.to_string(), Vec::new());
+            roles.push(Role { name, namespace: None, rules, shelf, gathers: Some(gathers) });
+        }
+        for at in 0..6 {
+            let rules = (0..=dice.below(2)).map(|_| Rule::of_resources(dice)).collect();
+            let namespace = Some(*dice.one(&["a", "b"]));
+            roles.push(Role { name: format!("narrow-{at}"), namespace, rules, shelf: None, gathers: None });
+        }
+        let bindings = (0..12).map(|_| binding(dice, &roles)).collect();
+        World { roles, bindings }
+    }
+
+    /// A List of everything.
+    pub(crate) fn objects(&self) -> Value {
+        let roles = self.roles.iter().map(role_object);
+        let bindings = self.bindings.iter().enumerate().map(|(at, binding)| self.binding_object(at, binding));
+        json!({"apiVersion": "v1", "kind": "List", "items": roles.chain(bindings).collect::<Vec<_>>()})
+    }
+
+    fn binding_object(&self, at: usize, binding: &Binding) -> Value {
+        let role = &self.roles[binding.role];
+        let kind = |namespace: Option<_>, kind: &str| match namespace {
+            Some(_) => kind.to_string(),
+            None => format!("Cluster{kind}"),
+        };
+        let api = "rbac.authorization.k8s.io";
+        let subjects = binding.subjects.iter().map(|subject| match subject {
+            Subject::User(name) => json!({"apiGroup": api, "kind": "User", "name": name}),
+            Subject::Group(name) => json!({"apiGroup": api, "kind": "Group", "name": name}),
+            Subject::Account { namespace } => {
+                json!({"kind": "ServiceAccount", "name": "robot", "namespace": namespace})
+            }
+        });
+        json!({
+            "apiVersion": format!("{api}/v1"),
+            "kind": kind(binding.namespace, "RoleBinding"),
+            "metadata": {"name": format!("binding-{at}"), "namespace": binding.namespace},
+            "roleRef": {"apiGroup": api, "kind": kind(role.namespace, "Role"), "name": role.name},
+            "subjects": subjects.collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn role_object(role: &Role) -> Value {
+    let rules: Vec<Value> = role.rules.iter().map(Rule::object).collect();
+    let mut object = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": if role.namespace.is_some() { "Role" } else { "ClusterRole" },
+        "metadata": {"name": role.name, "namespace": role.namespace},
+        "rules": rules,
+    });
+    if let Some(shelf) = role.shelf {
+        object["metadata"]["labels"] = json!({"shelf": shelf});
+    }
+    if let Some(shelf) = role.gathers {
+        object["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {"shelf": shelf}}]});
+    }
+    object
+}
+
+fn binding(dice: &mut Dice, roles: &[Role]) -> Binding {
+    let role = dice.below(roles.len());
+    // A role of a namespace is bound there; another one everywhere, or in some namespace.
+    let namespace = roles[role].namespace.or_else(|| *dice.one(&[None, Some("a"), Some("b")]));
+    let subjects = (0..=dice.below(2)).map(|_| match dice.below(4) {
+        0 => Subject::User(dice.one(USERS).name),
+        1 => Subject::Account { namespace: dice.one(&["a", "b"]) },
+        // No group has this name, and it does not mean all of them.
+        2 => Subject::Group("*"),
+        _ => Subject::Group(dice.one(dice.one(USERS).groups)),
+    });
+    Binding { namespace, role, subjects: subjects.collect() }
+}
+
+/// What is asked.
+#[derive(Debug)]
+pub(crate) enum Request {
+    Resource {
+        verb: &'static str,
+        group: &'static str,
+        resource: &'static str,
+        subresource: &'static str,
+        namespace: &'static str,
+        name: &'static str,
+    },
+    Path {
+        verb: &'static str,
+        path: &'static str,
+    },
+}
+
+impl Request {
+    pub(crate) fn generate(dice: &mut Dice) -> Request {
+        if dice.below(5) == 0 {
+            return Request::Path { verb: dice.one(&["get", "post"]), path: dice.one(URLS) };
+        }
+        let (group, resource) = *dice.one(RESOURCES);
+        Request::Resource {
+            verb: dice.one(VERBS),
+            group,
+            resource,
+            subresource: dice.one(SUBRESOURCES),
+            namespace: dice.one(&["a", "b", ""]),
+            name: dice.one(&["x", "z", ""]),
+        }
+    }
+
+    /// The same over HTTP, where there is such a request.
+    pub(crate) fn http(&self) -> Option<(&'static str, String)> {
+        let (verb, group, resource, subresource, namespace, name) = match self {
+            Request::Path { verb: "get", path } => return Some(("GET", (*path).to_string())),
+            Request::Path { path, .. } => return Some(("POST", (*path).to_string())),
+            Request::Resource { verb, group, resource, subresource, namespace, name } => {
+                (*verb, *group, *resource, *subresource, *namespace, *name)
+            }
+        };
+        let api = if group.is_empty() { "/api/v1".to_string() } else { format!("/apis/{group}/v1") };
+        let namespace = if namespace.is_empty() { String::new() } else { format!("/namespaces/{namespace}") };
+        let all = format!("{api}{namespace}/{resource}");
+        // Of many, a selector of names says which one.
+        let of_many = matches!(verb, "list" | "watch" | "deletecollection");
+        let selected = if name.is_empty() { "" } else { &format!("&fieldSelector=metadata.name%3D{name}") };
+        match (verb, subresource) {
+            ("list", "") => Some(("GET", format!("{all}?limit=1{selected}"))),
+            ("watch", "") => Some(("GET", format!("{all}?watch=1&timeoutSeconds=1{selected}"))),
+            ("deletecollection", "") => Some(("DELETE", format!("{all}?dryRun=All{selected}"))),
+            ("create", "") => name.is_empty().then(|| ("POST", format!("{all}?dryRun=All"))),
+            _ if of_many || name.is_empty() => None,
+            _ => {
+                let below = if subresource.is_empty() { "" } else { &format!("/{subresource}") };
+                Some((method(verb), format!("{all}/{name}{below}?dryRun=All")))
+            }
+        }
+    }
+}
+
+fn method(verb: &str) -> &'static str {
+    match verb {
+        "create" => "POST",
+        "update" => "PUT",
+        "patch" => "PATCH",
+        "delete" => "DELETE",
+        _ => "GET",
+    }
+}
