@@ -32,6 +32,7 @@ pub mod replicationcontroller;
 pub mod resource_quota;
 pub mod root_ca_publisher;
 pub mod serviceaccount;
+pub mod serviceaccount_token;
 pub mod statefulset;
 pub mod tainteviction;
 pub mod template;

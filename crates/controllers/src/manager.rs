@@ -14,7 +14,7 @@ use crate::{
     certificates, clusterrole_aggregation, cronjob, daemonset, deployment, disruption, endpoints,
     endpointslice, endpointslice_mirroring, garbage_collector, job, namespace, nodeipam, nodelifecycle,
     podgc, pv_protection, pvc_protection, replicaset, replicationcontroller, resource_quota,
-    root_ca_publisher, serviceaccount, statefulset, tainteviction, ttl_after_finished,
+    root_ca_publisher, serviceaccount, serviceaccount_token, statefulset, tainteviction, ttl_after_finished,
 };
 
 /// A controller that there is.
@@ -180,6 +180,15 @@ const KNOWN: &[Known] = &[
         begin: |context, _| Box::pin(async move { serviceaccount::run(&context).await }),
     },
     Known {
+        name: "serviceaccount-token-controller",
+        alias: "serviceaccount-token",
+        begin: |context, with| {
+            let (signer, authority) = (with.token_signer, with.root_ca);
+            let workers = with.concurrent_serviceaccount_token_syncs;
+            Box::pin(async move { serviceaccount_token::run(&context, signer, authority, workers).await })
+        },
+    },
+    Known {
         name: "statefulset-controller",
         alias: "statefulset",
         begin: |context, with| {
@@ -281,6 +290,10 @@ pub struct Manager {
     pub concurrent_resource_quota_syncs: usize,
     /// The authority that pods know the API server by, in PEM; without it none is published.
     pub root_ca: Option<Arc<str>>,
+    /// What signs the tokens that are kept in secrets; without it nothing does.
+    pub token_signer: Option<serviceaccount_token::TokenSigner>,
+    /// Workers of the controller of such tokens.
+    pub concurrent_serviceaccount_token_syncs: usize,
     /// Workers of the Job controller.
     pub concurrent_job_syncs: usize,
     /// Workers of the StatefulSet controller.
@@ -313,6 +326,8 @@ impl Default for Manager {
             terminated_pod_gc_threshold: 12500,
             concurrent_resource_quota_syncs: 5,
             root_ca: None,
+            token_signer: None,
+            concurrent_serviceaccount_token_syncs: 5,
             concurrent_job_syncs: 5,
             concurrent_statefulset_syncs: 5,
             concurrent_cron_job_syncs: 5,

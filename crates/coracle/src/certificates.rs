@@ -108,14 +108,14 @@ impl Certificates {
         Ok(file)
     }
 
-    /// The scheduler's, for one that runs in a process of its own.
-    pub(crate) fn scheduler(&self, authority: &Pair) -> Result<Pair, CertificateError> {
-        if let Some(pair) = self.load("scheduler")? {
+    /// A component's, for one that runs in a process of its own: `scheduler` is `system:kube-scheduler`.
+    pub(crate) fn component(&self, name: &str, authority: &Pair) -> Result<Pair, CertificateError> {
+        if let Some(pair) = self.load(name)? {
             return Ok(pair);
         }
-        let mut params = named("system:kube-scheduler", None);
+        let mut params = named(&format!("system:kube-{name}"), None);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        self.signed("scheduler", &params, authority)
+        self.signed(name, &params, authority)
     }
 
     /// What the node of this machine shows those who ask it. It is made anew at every start: addresses change.

@@ -1,8 +1,14 @@
 //! The controllers in the process of the server: under their upstream identities, through its door.
 
+use std::path::Path;
+use std::sync::Arc;
+use std::{fs, io};
+
 use coracle_apiserver::InProcess;
 use coracle_apiserver::authn::User;
+use coracle_apiserver::authn::token::{Bound, KeyError, SigningKey, kept_token};
 use coracle_client::{Client, Election, Journal, Tasks};
+use coracle_controllers::serviceaccount_token::{Kept, TokenSigner};
 use coracle_controllers::{Context, Manager};
 use tracing::warn;
 
@@ -39,6 +45,24 @@ fn context(door: &InProcess, tasks: Tasks) -> Context {
     let shared = door.client(manager, WORLD).named(&user_agent("shared-informers"));
     let door = door.clone();
     Context::new(&shared, move |account| own(&door, account), tasks)
+}
+
+/// Why a key does not sign.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SigningKeyError {
+    #[error(transparent)]
+    File(#[from] io::Error),
+    #[error(transparent)]
+    Key(#[from] KeyError),
+}
+
+/// What signs the tokens of accounts that are kept in secrets, with the key in a file.
+pub(crate) fn token_signer(file: &Path) -> Result<TokenSigner, SigningKeyError> {
+    let key = SigningKey::read(&fs::read(file)?)?;
+    Ok(TokenSigner(Arc::new(move |kept: &Kept<'_>| {
+        let account = Bound { name: kept.account.to_string(), uid: kept.account_uid.to_string() };
+        kept_token(&key, kept.namespace, &account, kept.secret)
+    })))
 }
 
 /// The client of one controller, which is its service account.

@@ -49,6 +49,11 @@ impl Context {
         self.resources.get_or_init(follow).clone()
     }
 
+    /// The client of the manager itself, whose informers all share.
+    pub fn shared_client(&self) -> Client {
+        self.shared.clone()
+    }
+
     /// The client by which a controller writes; `account` is its service account's name.
     pub fn client(&self, account: &str) -> Client {
         (self.client)(account)

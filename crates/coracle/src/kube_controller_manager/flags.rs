@@ -48,6 +48,7 @@ pub(super) struct Options {
     pub(super) controllers: Vec<String>,
     pub(super) manager: Manager,
     pub(super) root_ca_file: Option<PathBuf>,
+    pub(super) service_account_private_key_file: Option<PathBuf>,
     pub(super) signing: SigningFiles,
     pub(super) qps: i64,
     pub(super) burst: i64,
@@ -70,6 +71,7 @@ impl Default for Options {
             controllers: Vec::new(),
             manager: Manager::default(),
             root_ca_file: None,
+            service_account_private_key_file: None,
             signing: SigningFiles::default(),
             qps: 20,
             burst: 30,
@@ -336,6 +338,22 @@ const UPKEEP: &[Flag<Options>] = &[
         "",
         "The authority that pods know the server by; without it that of the kubeconfig file",
         |options, given| file(&mut options.root_ca_file, given),
+    ),
+    value(
+        "serviceaccount-controller",
+        "service-account-private-key-file",
+        "FILE",
+        "",
+        "The key that signs the tokens which are kept in secrets; without it none are made",
+        |options, given| file(&mut options.service_account_private_key_file, given),
+    ),
+    value(
+        "serviceaccount-controller",
+        "concurrent-serviceaccount-token-syncs",
+        "NUMBER",
+        "5",
+        "Secrets with tokens that are looked at in parallel",
+        |options, given| workers(&mut options.manager.concurrent_serviceaccount_token_syncs, given),
     ),
 ];
 

@@ -8,8 +8,10 @@ use coracle_client::config::Pem;
 use coracle_controllers::Manager;
 use coracle_controllers::certificates::signing::plan::Signer;
 use coracle_controllers::certificates::signing::{self, Authority, AuthorityError};
+use coracle_controllers::serviceaccount_token::TokenSigner;
 
 use super::flags::{Options, PairFiles};
+use crate::controllers::{self, SigningKeyError};
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SettingsError {
@@ -17,6 +19,8 @@ pub(crate) enum SettingsError {
     File { file: PathBuf, error: io::Error },
     #[error("{}", file.display())]
     Authority { file: PathBuf, source: AuthorityError },
+    #[error("{}: {error}", file.display())]
+    SigningKey { file: PathBuf, error: SigningKeyError },
     #[error("{0} is given without the file that belongs to it")]
     Half(PathBuf),
 }
@@ -28,7 +32,13 @@ pub(super) fn complete(
     config: &Config,
 ) -> Result<Manager, SettingsError> {
     let root_ca = root_ca(options, config)?.map(|text| text.as_str().into());
-    Ok(Manager { root_ca, signing: signing(options)?, ..manager })
+    Ok(Manager { root_ca, signing: signing(options)?, token_signer: token_signer(options)?, ..manager })
+}
+
+fn token_signer(options: &Options) -> Result<Option<TokenSigner>, SettingsError> {
+    let Some(file) = &options.service_account_private_key_file else { return Ok(None) };
+    let unusable = |error| SettingsError::SigningKey { file: file.clone(), error };
+    controllers::token_signer(file).map(Some).map_err(unusable)
 }
 
 /// Of the file that is named, or what the controllers themselves know the server by.

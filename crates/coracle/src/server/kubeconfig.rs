@@ -18,7 +18,9 @@ pub(super) fn write(
         let file = folder.join(format!("{name}.kubeconfig"));
         certificates::write_private(&file, &text(address, authority, name, user)).map(|()| file)
     };
-    write("scheduler", &pki.scheduler(authority)?)?;
+    for component in ["controller-manager", "scheduler"] {
+        write(component, &pki.component(component, authority)?)?;
+    }
     write("admin", &pki.administrator(authority)?)
 }
 

@@ -36,7 +36,7 @@ use tokio::sync::watch;
 use tracing::info;
 
 use crate::certificates::{CertificateError, Certificates, Pair};
-use crate::controllers;
+use crate::controllers::{self, SigningKeyError};
 use crate::host;
 use crate::instance::{DEFAULT_DATA_DIR, Instance};
 use crate::process::{self, ProcessError};
@@ -110,6 +110,8 @@ pub(crate) enum ServerError {
     Controllers(#[from] UnknownController),
     #[error(transparent)]
     Authority(#[from] AuthorityError),
+    #[error("{}: {error}", file.display())]
+    SigningKey { file: PathBuf, error: SigningKeyError },
     #[error(transparent)]
     Run(#[from] RunError),
 }
@@ -164,7 +166,7 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
             info!(%address, "the API server is ready; the node follows");
         }
     };
-    let manager = command.manager(&authority, &place)?;
+    let manager = command.manager(&pki, &authority, &place)?;
     let (door, tasks) = begin_controllers(manager, storage.is_shared(), &journal);
     let schedules = !command.disable.contains(&Component::Scheduler);
     let scheduler = schedules.then(|| scheduler::begin(&door, journal.clone()));
@@ -252,7 +254,11 @@ impl Server {
     }
 
     /// The controllers of a cluster that makes its own certificates.
-    fn manager(&self, authority: &Pair, place: &Place) -> Result<Manager, ServerError> {
+    fn manager(&self, pki: &Certificates, authority: &Pair, place: &Place) -> Result<Manager, ServerError> {
+        let key = pki.service_account_key()?;
+        let token_signer =
+            controllers::token_signer(&key).map_err(|error| ServerError::SigningKey { file: key, error })?;
+
         let node_lifecycle = nodelifecycle::Config {
             monitor_grace: self.nodes.node_monitor_grace_period,
             eviction_rate: self.nodes.node_eviction_rate,
@@ -268,7 +274,15 @@ impl Server {
         let signer = Authority::from_pem(authority.certificate.as_bytes(), authority.key.as_bytes())?;
         let signing = signing::Config::with(&signer);
         let selected = Selected::parse(&self.controllers)?;
-        Ok(Manager { selected, root_ca, node_ipam, node_lifecycle, signing, ..Manager::default() })
+        Ok(Manager {
+            selected,
+            root_ca,
+            token_signer: Some(token_signer),
+            node_ipam,
+            node_lifecycle,
+            signing,
+            ..Manager::default()
+        })
     }
 
     /// The ranges and ports of this cluster. Without a node they are in nobody's way.

@@ -23,5 +23,6 @@ mod server;
 mod shared_etcd;
 mod simulated;
 mod tables;
+mod tokens;
 mod walk;
 mod writes;

@@ -6,12 +6,25 @@ use coracle_api::{Map, Value};
 use super::claims::{Bound, Claims};
 use super::jwt;
 use super::key::{SigningKey, VerifyingKey};
+use super::service_account::LEGACY_ISSUER;
 
 /// What kubelets ask for in the name of pods.
 const PROJECTED_SECONDS: i64 = 3607;
 
 /// How long such a token lives in truth, so that programs that never read it again do not break.
 const EXTENDED_SECONDS: i64 = 365 * 24 * 60 * 60;
+
+/// A token of old, which is good as long as it is kept in that secret; it names no end and no audience.
+pub fn kept_token(key: &SigningKey, namespace: &str, account: &Bound, secret: &str) -> Option<String> {
+    let mut claims = Map::new();
+    claims.insert("iss", LEGACY_ISSUER);
+    claims.insert("kubernetes.io/serviceaccount/namespace", namespace);
+    claims.insert("kubernetes.io/serviceaccount/secret.name", secret);
+    claims.insert("kubernetes.io/serviceaccount/service-account.name", account.name.as_str());
+    claims.insert("kubernetes.io/serviceaccount/service-account.uid", account.uid.as_str());
+    claims.insert("sub", format!("system:serviceaccount:{namespace}:{}", account.name));
+    jwt::signed(&claims, key)
+}
 
 pub struct Issuer {
     /// Who we say we are.

@@ -22,7 +22,7 @@ use crate::authn::{User, service_account_groups};
 use crate::cache::Caches;
 
 /// Who issued tokens that are kept in secrets.
-const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";
+pub(super) const LEGACY_ISSUER: &str = "kubernetes/serviceaccount";
 
 /// An old token whose secret has this label is no longer good.
 const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";

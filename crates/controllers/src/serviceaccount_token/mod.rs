@@ -1,0 +1,247 @@
+//! The tokens of service accounts that are kept in secrets: a secret of type `kubernetes.io/service-account-token` gets the
+//! token of the account that it names, and goes when that account goes.
+//!
+//! What is held decides what is looked at; what is written is made from what the server has just said, so that nobody
+//! fills a secret that has changed meanwhile, and no secret is taken away because an account was not heard of yet.
+
+pub mod plan;
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use coracle_api::time::Timestamp;
+use coracle_api::{Text, Value};
+use coracle_client::{
+    Access, Change, DeleteOptions, Error, Informer, Metadata, ObjectKey, Resource, Selection, WorkQueue,
+};
+use tracing::warn;
+
+use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use plan::{Observed, Plan, account_of};
+
+/// The secrets that are looked at.
+const OUR_TYPE: &str = "type=kubernetes.io/service-account-token";
+
+/// Whose token a secret is to keep.
+pub struct Kept<'a> {
+    pub namespace: &'a str,
+    pub account: &'a str,
+    pub account_uid: &'a str,
+    pub secret: &'a str,
+}
+
+/// Signs tokens; `None`: it could not.
+#[derive(Clone)]
+pub struct TokenSigner(pub Arc<dyn Fn(&Kept<'_>) -> Option<String> + Send + Sync>);
+
+impl fmt::Debug for TokenSigner {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("TokenSigner")
+    }
+}
+
+/// What is looked at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// A secret.
+    Secret(ObjectKey),
+    /// An account that may name a secret which has gone.
+    Reference { account: ObjectKey, secret: Text },
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Key::Secret(secret) => write!(out, "{secret}"),
+            Key::Reference { account, secret } => write!(out, "{secret} of {account}"),
+        }
+    }
+}
+
+/// The controller.
+pub struct ServiceAccountTokens {
+    secrets: Informer<Value>,
+    accounts: Informer<Metadata>,
+    secret_access: Access,
+    account_access: Access,
+    signer: TokenSigner,
+    authority: Option<Arc<str>>,
+}
+
+/// Why a secret could not be dealt with.
+#[derive(Debug, thiserror::Error)]
+pub enum ActError {
+    /// The server did not say what there is.
+    #[error("cannot read what there is")]
+    Read(#[source] Error),
+    /// It did not take what was to be.
+    #[error("cannot write what is to be")]
+    Write(#[source] Error),
+    /// There is no token.
+    #[error("the token cannot be signed")]
+    Sign,
+}
+
+/// Begins the controller; without a key there is nothing to sign with. Never returns.
+pub async fn run(
+    context: &Context,
+    signer: Option<TokenSigner>,
+    authority: Option<Arc<str>>,
+    workers: usize,
+) {
+    let Some(signer) = signer else {
+        warn!("no key signs tokens: {} does not begin", ServiceAccountTokens::NAME);
+        return std::future::pending().await;
+    };
+    let queue = WorkQueue::new("serviceaccount_tokens_secret");
+    let mut feeds = Feeds::new(context.tasks.clone());
+    let controller = ServiceAccountTokens::new(context, signer, authority, &queue, &mut feeds);
+    Shell::new(controller, queue, context).run(feeds, workers).await;
+}
+
+impl ServiceAccountTokens {
+    /// The controller, whose feeds fill `queue`. It writes as the manager itself, which others get their tokens from.
+    pub fn new(
+        context: &Context,
+        signer: TokenSigner,
+        authority: Option<Arc<str>>,
+        queue: &WorkQueue<Key>,
+        feeds: &mut Feeds,
+    ) -> ServiceAccountTokens {
+        let of = |plural| Resource::builtin("", "v1", plural);
+        let secrets: Informer<Value> = context.informers.of(Selection::all(&of("secrets")).fields(OUR_TYPE));
+        let accounts: Informer<Metadata> = context.informers.of(&of("serviceaccounts"));
+        let concerned = queue.clone();
+        feeds.follow(&secrets, move |change| {
+            let Some(secret) = change.object() else { return };
+            concerned.add(Key::Secret(secret.key.clone()));
+            if let Change::Deleted { object, .. } = &change {
+                let account = ObjectKey::new(&object.key.namespace, account_of(&object.object));
+                concerned.add(Key::Reference { account, secret: Text::new(&object.key.name) });
+            }
+        });
+        let (concerned, kept) = (queue.clone(), secrets.clone());
+        feeds.follow(&accounts, move |change| {
+            let Some(account) = change.object() else { return };
+            let secrets = kept.list_namespace(&account.key.namespace);
+            for secret in secrets.iter().filter(|secret| account_of(&secret.object) == &*account.key.name) {
+                concerned.add(Key::Secret(secret.key.clone()));
+            }
+        });
+        let client = context.shared_client();
+        ServiceAccountTokens {
+            secrets,
+            accounts,
+            secret_access: client.resource(&of("secrets")),
+            account_access: client.resource(&of("serviceaccounts")),
+            signer,
+            authority,
+        }
+    }
+
+    /// The account that a secret means, as the server has it.
+    async fn account(&self, secret: &Value) -> Result<Option<Value>, ActError> {
+        let accounts = self.account_access.clone().namespace(secret.meta().namespace());
+        let found = accounts.find(account_of(secret)).await.map_err(ActError::Read)?;
+        Ok(found.filter(|account| plan::is_account(secret, account.meta().uid())))
+    }
+
+    /// Fills a secret that is still as it was held.
+    async fn fill(&self, held: &Value, account: &Value) -> Result<(), ActError> {
+        let meta = held.meta();
+        let secrets = self.secret_access.clone().namespace(meta.namespace());
+        let live = secrets.find(meta.name()).await.map_err(ActError::Read)?;
+        let same = |live: &Value| live.meta().resource_version() == meta.resource_version();
+        // One that has changed is told of, and looked at then.
+        let Some(live) = live.filter(same) else { return Ok(()) };
+        let authority = self.authority.as_deref();
+        let lacks = plan::lacks(&live, authority);
+        if !lacks.any() {
+            return Ok(());
+        }
+        let kept = Kept {
+            namespace: meta.namespace(),
+            account: account.meta().name(),
+            account_uid: account.meta().uid(),
+            secret: meta.name(),
+        };
+        let token = match lacks.token {
+            true => Some((self.signer.0)(&kept).ok_or(ActError::Sign)?),
+            false => None,
+        };
+        settled(secrets.update(&plan::filled(live, account, authority, token.as_deref())).await)
+    }
+
+    /// Takes away the secret of an account that is no more, and no other of its name.
+    async fn remove(&self, secret: &Value) -> Result<(), ActError> {
+        let secrets = self.secret_access.clone().namespace(secret.meta().namespace());
+        settled(secrets.delete(secret.meta().name(), &DeleteOptions::only(secret.meta().uid())).await)
+    }
+
+    async fn forget(&self, account: &ObjectKey, secret: &str) -> Result<(), ActError> {
+        let accounts = self.account_access.clone().namespace(&account.namespace);
+        let found = accounts.find(&account.name).await.map_err(ActError::Read)?;
+        match found.and_then(|found| plan::forgotten(found, secret)) {
+            // In a conflict it has changed, and is read again.
+            Some(right) => accounts.update(&right).await.map(drop).map_err(ActError::Write),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What has gone or changed meanwhile needs nothing more: a change is told of.
+fn settled<T>(written: Result<T, Error>) -> Result<(), ActError> {
+    match written {
+        Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
+        done => done.map(drop).map_err(ActError::Write),
+    }
+}
+
+#[async_trait]
+impl Controller for ServiceAccountTokens {
+    type Key = Key;
+    type Observed = Observed;
+    type Plan = Plan;
+    type Error = ActError;
+
+    const NAME: &'static str = "serviceaccount-token-controller";
+
+    fn observe(&self, key: &Key) -> Observation<Observed> {
+        match key {
+            Key::Secret(key) => {
+                let Some(secret) = self.secrets.get(key) else { return Observation::Gone };
+                let account = ObjectKey::new(&key.namespace, account_of(&secret.object));
+                let account = self.accounts.get(&account).map(|account| account.uid.to_string());
+                let authority = self.authority.as_deref().map(str::to_string);
+                let observed = Observed::Secret { secret: secret.object.clone(), account, authority };
+                Observation::Seen { uid: secret.uid.clone(), observed }
+            }
+            Key::Reference { account, secret } => {
+                let is_back = self.secrets.get(&ObjectKey::new(&account.namespace, secret)).is_some();
+                let Some(account) = self.accounts.get(account).filter(|_| !is_back) else {
+                    return Observation::Gone;
+                };
+                Observation::Seen { uid: account.uid.clone(), observed: Observed::Reference }
+            }
+        }
+    }
+
+    fn plan(observed: &Observed, _: Timestamp) -> Plan {
+        plan::plan(observed)
+    }
+
+    async fn act(&self, key: &Key, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
+        match (key, &observed, plan) {
+            (_, Observed::Secret { secret, .. }, Plan::Fill | Plan::AskForAccount) => {
+                match self.account(secret).await? {
+                    Some(account) => self.fill(secret, &account).await?,
+                    None => self.remove(secret).await?,
+                }
+            }
+            (Key::Reference { account, secret }, _, Plan::Forget) => self.forget(account, secret).await?,
+            _ => {}
+        }
+        Ok(Requeue::OnEvent)
+    }
+}

@@ -1,0 +1,191 @@
+//! What a secret that keeps the token of a service account lacks. Pure.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use coracle_api::{Map, Value};
+
+/// The annotations that say whose token it is.
+pub const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
+pub const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
+
+const TOKEN: &str = "token";
+const NAMESPACE: &str = "namespace";
+const AUTHORITY: &str = "ca.crt";
+
+/// All that is known of a key.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Observed {
+    /// A secret, as it is held.
+    Secret {
+        secret: Value,
+        /// The UID of the account that it names, if it is held.
+        account: Option<String>,
+        /// What the secret is to hold as the cluster's authority.
+        authority: Option<String>,
+    },
+    /// An account that names a secret which has gone.
+    Reference,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// Nothing.
+    Keep,
+    /// The secret is filled.
+    Fill,
+    /// The account is not held: the server is asked, and where it has none the secret goes.
+    AskForAccount,
+    /// The account no longer names the secret.
+    Forget,
+}
+
+/// What the key needs.
+pub fn plan(observed: &Observed) -> Plan {
+    let Observed::Secret { secret, account, authority } = observed else { return Plan::Forget };
+    if account_of(secret).is_empty() {
+        return Plan::Keep;
+    }
+    match account {
+        Some(uid) if is_account(secret, uid) => match lacks(secret, authority.as_deref()).any() {
+            true => Plan::Fill,
+            false => Plan::Keep,
+        },
+        _ => Plan::AskForAccount,
+    }
+}
+
+/// The account that a secret names.
+pub fn account_of(secret: &Value) -> &str {
+    secret.meta().annotation(ACCOUNT_NAME).unwrap_or_default()
+}
+
+/// Whether an account is the one that a secret means: one that names no UID means whoever has the name.
+pub fn is_account(secret: &Value, uid: &str) -> bool {
+    let named = secret.meta().annotation(ACCOUNT_UID).unwrap_or_default();
+    named.is_empty() || named == uid
+}
+
+/// What a secret lacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lacks {
+    pub token: bool,
+    namespace: bool,
+    authority: bool,
+}
+
+impl Lacks {
+    /// Whether it lacks anything.
+    pub fn any(self) -> bool {
+        self.token || self.namespace || self.authority
+    }
+}
+
+/// What a secret lacks. What is there stays, except for an authority that is not the cluster's.
+pub fn lacks(secret: &Value, authority: Option<&str>) -> Lacks {
+    let kept = |name: &str| secret.at(&["data", name]).and_then(Value::as_str).unwrap_or_default();
+    Lacks {
+        token: kept(TOKEN).is_empty(),
+        namespace: kept(NAMESPACE).is_empty(),
+        authority: authority.is_some_and(|authority| kept(AUTHORITY) != STANDARD.encode(authority)),
+    }
+}
+
+/// The secret with what it lacked; `token` is a new one, where it lacked that.
+pub fn filled(mut secret: Value, account: &Value, authority: Option<&str>, token: Option<&str>) -> Value {
+    let lacks = lacks(&secret, authority);
+    let namespace = secret.meta().namespace().to_string();
+    if let Some(members) = secret.as_object_mut() {
+        let data: &mut Map = members.object_mut("data");
+        let mut put = |name: &'static str, text: &str| drop(data.insert(name, STANDARD.encode(text)));
+        if let Some(authority) = authority.filter(|_| lacks.authority) {
+            put(AUTHORITY, authority);
+        }
+        if lacks.namespace {
+            put(NAMESPACE, &namespace);
+        }
+        if let Some(token) = token {
+            put(TOKEN, token);
+        }
+    }
+    secret.meta_mut().set_annotation(ACCOUNT_NAME, Some(account.meta().name()));
+    secret.meta_mut().set_annotation(ACCOUNT_UID, Some(account.meta().uid()));
+    secret
+}
+
+/// The account without its mention of a secret; `None`: it does not mention it.
+pub fn forgotten(mut account: Value, secret: &str) -> Option<Value> {
+    let named = account.get("secrets").and_then(Value::as_array)?;
+    let is_it = |entry: &Value| entry.get("name").and_then(Value::as_str) == Some(secret);
+    let kept: Vec<Value> = named.iter().filter(|entry| !is_it(entry)).cloned().collect();
+    if kept.len() == named.len() {
+        return None;
+    }
+    account.as_object_mut()?.insert("secrets", kept);
+    Some(account)
+}
+
+#[cfg(test)]
+mod tests {
+    use coracle_api::codec::json;
+
+    use super::*;
+
+    fn object(text: &str) -> Value {
+        json::parse(text.as_bytes()).unwrap()
+    }
+
+    fn secret(uid: &str, data: &str) -> Value {
+        object(&format!(
+            r#"{{"metadata":{{"name":"s","namespace":"ns","annotations":{{"{ACCOUNT_NAME}":"robot","{ACCOUNT_UID}":"{uid}"}}}},
+            "data":{{{data}}}}}"#
+        ))
+    }
+
+    fn whole() -> String {
+        format!(r#""token":"dA==","namespace":"bnM=","ca.crt":"{}""#, STANDARD.encode("PEM"))
+    }
+
+    #[test]
+    fn a_secret_is_filled_where_its_account_is_there_and_it_lacks_something() {
+        let check = |secret: Value, account: Option<&str>, expected: Plan| {
+            let (account, authority) = (account.map(str::to_string), Some("PEM".to_string()));
+            let observed = Observed::Secret { secret, account, authority };
+            assert_eq!(plan(&observed), expected, "{observed:?}");
+        };
+        check(secret("u", ""), Some("u"), Plan::Fill);
+        check(secret("", ""), Some("u"), Plan::Fill);
+        check(secret("u", &whole()), Some("u"), Plan::Keep);
+        check(secret("u", r#""token":"dA==","namespace":"bnM=""#), Some("u"), Plan::Fill);
+        check(secret("u", &whole().replace("UEVN", "b2xk")), Some("u"), Plan::Fill);
+        // The account may be new, or another of its name: that is not decided by what is held.
+        check(secret("u", &whole()), None, Plan::AskForAccount);
+        check(secret("old", &whole()), Some("u"), Plan::AskForAccount);
+        check(object(r#"{"metadata":{"name":"s"}}"#), None, Plan::Keep);
+    }
+
+    #[test]
+    fn what_is_there_stays_and_what_is_missing_is_put_in() {
+        let account = object(r#"{"metadata":{"name":"robot","uid":"u"}}"#);
+        let done = filled(secret("", r#""extra":"eA==""#), &account, Some("PEM"), Some("t"));
+        assert_eq!(done.at(&["data", "token"]).and_then(Value::as_str), Some("dA=="));
+        assert_eq!(done.at(&["data", "namespace"]).and_then(Value::as_str), Some("bnM="));
+        assert_eq!(done.at(&["data", "ca.crt"]).and_then(Value::as_str), Some("UEVN"));
+        assert_eq!(done.at(&["data", "extra"]).and_then(Value::as_str), Some("eA=="));
+        assert_eq!(done.meta().annotation(ACCOUNT_UID), Some("u"));
+        assert!(!lacks(&done, Some("PEM")).any());
+        // Without an authority nobody's is touched.
+        let other = filled(secret("u", r#""namespace":"eA==","ca.crt":"eA==""#), &account, None, Some("t"));
+        assert_eq!(other.at(&["data", "ca.crt"]).and_then(Value::as_str), Some("eA=="));
+        assert_eq!(other.at(&["data", "namespace"]).and_then(Value::as_str), Some("eA=="));
+    }
+
+    #[test]
+    fn an_account_forgets_the_secret_that_has_gone_and_no_other() {
+        let account = object(r#"{"metadata":{"name":"robot"},"secrets":[{"name":"a"},{"name":"b"}]}"#);
+        let left = forgotten(account.clone(), "a").unwrap();
+        assert_eq!(left.get("secrets"), object(r#"{"secrets":[{"name":"b"}]}"#).get("secrets"));
+        assert_eq!(forgotten(account, "c"), None);
+        assert_eq!(forgotten(object(r#"{"metadata":{"name":"robot"}}"#), "a"), None);
+    }
+}
