@@ -9,6 +9,7 @@ use coracle_api::{Map, Text, Value};
 use coracle_client::Cached;
 
 use super::fill::Group;
+use super::topology;
 use crate::views::{Node, Phase, Pod, Service};
 
 /// Where the pods of a Service are.
@@ -116,6 +117,9 @@ pub(crate) fn target(pod: &Cached<Pod>) -> Value {
 
 /// Who should use the endpoint, where the Service prefers what is near.
 fn hints(service: &Service, pod: &Pod, zone: Option<&str>) -> Option<Value> {
+    if topology::wants(service) {
+        return None;
+    }
     let same_node = match service.text("trafficDistribution") {
         "PreferSameNode" => true,
         "PreferClose" | "PreferSameZone" => false,

@@ -23,11 +23,11 @@ impl Projection for Slice {
 }
 
 impl Slice {
-    fn items(&self, name: &str) -> &[Value] {
+    pub(super) fn items(&self, name: &str) -> &[Value] {
         self.0.get(name).and_then(Value::as_array).unwrap_or_default()
     }
 
-    fn family(&self) -> &str {
+    pub(super) fn family(&self) -> &str {
         self.0.get("addressType").and_then(Value::as_str).unwrap_or_default()
     }
 }
@@ -211,7 +211,7 @@ fn fill_group<'a>(slices: &[&'a Cached<Slice>], group: Group, frame: &Frame) -> 
 }
 
 /// By what an endpoint is known again.
-fn identity(endpoint: &Value) -> String {
+pub(super) fn identity(endpoint: &Value) -> String {
     let addresses = endpoint.get("addresses").and_then(Value::as_array).unwrap_or_default();
     let addresses: Vec<&str> = addresses.iter().filter_map(Value::as_str).collect();
     let uid = endpoint.at(&["targetRef", "uid"]).and_then(Value::as_str).unwrap_or_default();

@@ -7,6 +7,7 @@ pub(crate) mod desired;
 pub mod fill;
 #[cfg(test)]
 mod tests;
+pub mod topology;
 pub(crate) mod trigger;
 
 use std::collections::BTreeMap;
@@ -25,8 +26,9 @@ use coracle_client::{
 
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use crate::views::{Node, Pod, Service};
-use desired::Nodes;
+use desired::{Desired, Nodes};
 use fill::{Changes, Frame, Slice};
+use topology::{Allocated, Zones};
 use trigger::Triggers;
 
 pub(crate) const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
@@ -60,6 +62,10 @@ pub struct Observed {
     slices: Vec<Arc<Cached<Slice>>>,
     triggers: Triggers,
     limit: usize,
+    /// The zones, where the Service asks for hints by them.
+    zones: Zones,
+    /// Whether it has had such hints.
+    is_hinted: bool,
 }
 
 /// What is to be done.
@@ -69,6 +75,17 @@ pub struct Plan {
     triggers: Triggers,
     /// Pods that were left out because nobody knows their nodes.
     homeless: usize,
+    hints: Hints,
+}
+
+/// What came of hints by zones.
+#[derive(Debug, Default)]
+struct Hints {
+    /// How many endpoints each zone has, of each family that has hints.
+    allocated: BTreeMap<&'static str, Allocated>,
+    /// What people are told.
+    enabled: Option<String>,
+    disabled: Vec<String>,
 }
 
 /// The controller. Its keys are Services.
@@ -80,13 +97,16 @@ pub struct EndpointSlices {
     access: Access,
     recorder: Recorder,
     config: Config,
-    remembered: Mutex<BTreeMap<ObjectKey, Remembered>>,
+    remembered: Memory,
 }
+
+type Memory = Arc<Mutex<BTreeMap<ObjectKey, Remembered>>>;
 
 #[derive(Clone, Default)]
 struct Remembered {
     triggers: Triggers,
     written: ResourceVersion,
+    hinted: BTreeMap<&'static str, Allocated>,
 }
 
 /// Why slices are not as they should be.
@@ -131,12 +151,12 @@ impl EndpointSlices {
                 concerned.add(ObjectKey::new(&slice.key.namespace, service));
             }
         });
-        // What is known of nodes is read when slices are worked out; nobody waits for that but pods that came first.
-        feeds.follow(&nodes, |_| {});
+        let remembered = Memory::default();
+        follow_nodes(feeds, &nodes, remembered.clone(), queue.clone());
         EndpointSlices {
             access: context.client("endpointslice-controller").resource(&slices_of),
             recorder: context.recorder.clone().component("endpoint-slice-controller"),
-            remembered: Mutex::default(),
+            remembered,
             config,
             services,
             pods,
@@ -179,6 +199,32 @@ impl EndpointSlices {
         }
         Ok(())
     }
+}
+
+/// Wakes the Services whose hints no longer fit the zones. What else is known of nodes is read when slices are worked out.
+fn follow_nodes(feeds: &mut Feeds, nodes: &Informer<Node>, memory: Memory, queue: WorkQueue<ObjectKey>) {
+    let all = nodes.clone();
+    feeds.follow(nodes, move |change| {
+        if matches!(&change, Change::Updated { old, new } if topology::is_same(old, new)) {
+            return;
+        }
+        let memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hinted = memory.iter().filter(|(_, remembered)| !remembered.hinted.is_empty()).peekable();
+        if hinted.peek().is_none() {
+            return;
+        }
+        let zones = zones(&all);
+        for (service, remembered) in hinted {
+            if remembered.hinted.values().any(|allocated| topology::is_overloaded(allocated, &zones)) {
+                queue.add(service.clone());
+            }
+        }
+    });
+}
+
+fn zones(nodes: &Informer<Node>) -> Zones {
+    let nodes = nodes.list();
+    Zones::of(nodes.iter().map(|node| &node.object))
 }
 
 /// The index of slices by the Service that they are of.
@@ -231,6 +277,33 @@ fn is_same_endpoint(old: &Pod, new: &Pod) -> bool {
     (old.labels == new.labels && old.is_being_deleted == new.is_being_deleted && ended(old) == ended(new))
         && (old.ips == new.ips && old.is_ready() == new.is_ready() && old.node == new.node)
         && (old.hostname == new.hostname && old.subdomain == new.subdomain && old.ports == new.ports)
+}
+
+impl Observed {
+    /// Gives the endpoints of a family their hints by zones, where the Service asks for them.
+    fn hint(&self, family: &'static str, desired: &mut Desired, hints: &mut Hints) {
+        if !topology::wants(&self.service) {
+            if self.is_hinted && hints.disabled.is_empty() {
+                let why = format!("Topology Aware Hints has been disabled, addressType: {family}");
+                hints.disabled.push(why);
+            }
+            return;
+        }
+        let own = self.slices.iter().filter(|slice| slice.family() == family);
+        let existing: Vec<&[Value]> = own.map(|slice| slice.items("endpoints")).collect();
+        let mut endpoints: Vec<&mut Value> =
+            desired.groups.iter_mut().flat_map(|group| &mut group.endpoints).collect();
+        match topology::assign(&mut endpoints, &existing, &self.zones) {
+            Ok(allocated) => {
+                if !self.is_hinted && hints.allocated.is_empty() {
+                    let told = format!("Topology Aware Hints has been enabled, addressType: {family}");
+                    hints.enabled = Some(told);
+                }
+                hints.allocated.insert(family, allocated);
+            }
+            Err(why) => hints.disabled.push(format!("{why}, addressType: {family}")),
+        }
+    }
 }
 
 /// What all slices of a Service have in common.
@@ -300,6 +373,8 @@ impl Controller for EndpointSlices {
             slices: slices.into_iter().filter(|slice| is_ours(&slice.0)).collect(),
             triggers: remembered.triggers,
             limit: self.config.max_endpoints_per_slice,
+            zones: if topology::wants(&service) { zones(&self.nodes) } else { Zones::default() },
+            is_hinted: !remembered.hinted.is_empty(),
             pods,
             service,
         };
@@ -312,14 +387,15 @@ impl Controller for EndpointSlices {
         let trigger = triggers.advance(service, pods);
         let families = service.families();
         let mut groups = Vec::new();
-        let mut homeless = 0;
+        let (mut homeless, mut hints) = (0, Hints::default());
         for family in &families {
-            let desired = desired::desired(service, pods, nodes, family);
+            let mut desired = desired::desired(service, pods, nodes, family);
+            observed.hint(family, &mut desired, &mut hints);
             groups.extend(desired.groups);
             homeless = homeless.max(desired.homeless);
         }
         let frame = frame(service, trigger, observed.limit);
-        Plan { changes: fill::fill(slices, &groups, &families, &frame, true), triggers, homeless }
+        Plan { changes: fill::fill(slices, &groups, &families, &frame, true), triggers, homeless, hints }
     }
 
     async fn act(&self, key: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
@@ -329,7 +405,17 @@ impl Controller for EndpointSlices {
             self.recorder.warning(&about, "FailedToUpdateEndpointSlices", told);
             return Err(error);
         }
-        self.remember(key, |remembered| remembered.triggers = plan.triggers);
+        let about = ObjectReference::of(&observed.service.object.object);
+        for why in plan.hints.disabled {
+            self.recorder.warning(&about, "TopologyAwareHintsDisabled", why);
+        }
+        if let Some(enabled) = plan.hints.enabled {
+            self.recorder.normal(&about, "TopologyAwareHintsEnabled", enabled);
+        }
+        self.remember(key, |remembered| {
+            remembered.triggers = plan.triggers;
+            remembered.hinted = plan.hints.allocated;
+        });
         if plan.homeless > 0 {
             return Err(ActError::Homeless(plan.homeless));
         }
