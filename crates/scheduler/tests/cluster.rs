@@ -223,3 +223,59 @@ async fn when_room_comes_the_most_important_get_it() {
     assert_eq!(placed.count(), 20);
     cluster.stop().await;
 }
+
+#[tokio::test]
+async fn who_has_ended_takes_no_room_and_who_is_ending_still_does() {
+    let cluster = Scheduled::start().await;
+    cluster.node("n1", "1").await;
+    cluster.pod("first", "").await;
+    cluster.node_of("first").await;
+    cluster.pod("second", "").await;
+    cluster.why("second", "0/1 nodes are available: 1 Insufficient cpu.").await;
+    // A pod that was told to go and has not gone yet has its room.
+    let held = merge(r#"{"metadata":{"finalizers":["example.com/hold"]}}"#);
+    cluster.of("", "pods").patch("first", &held).await.unwrap();
+    cluster.of("", "pods").delete("first", &coracle_client::DeleteOptions::default()).await.unwrap();
+    cluster.pod("third", "").await;
+    cluster.why("third", "0/1 nodes are available: 1 Insufficient cpu.").await;
+    let ended = merge(r#"{"status":{"phase":"Succeeded"}}"#);
+    cluster.of("", "pods").subresource("status").patch("first", &ended).await.unwrap();
+    assert_eq!(cluster.node_of("second").await, "n1");
+    assert!(cluster.of("", "pods").find("first").await.unwrap().is_some(), "it is still there");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_victim_has_its_time_and_the_room_is_only_promised_meanwhile() {
+    let cluster = Scheduled::start().await;
+    cluster.priority_class("high", "PreemptLowerPriority").await;
+    cluster.node("n1", "1").await;
+    cluster.pod("victim", "").await;
+    cluster.node_of("victim").await;
+    let grace = merge(r#"{"metadata":{"finalizers":["example.com/hold"]}}"#);
+    cluster.of("", "pods").patch("victim", &grace).await.unwrap();
+    cluster.pod("important", "  priorityClassName: high\n").await;
+    let promised = eventually("a node is promised", async || {
+        let pod = cluster.of("", "pods").get("important").await.unwrap();
+        pod.at(&["status", "nominatedNodeName"]).and_then(Value::as_str).map(str::to_owned)
+    });
+    assert_eq!(promised.await, "n1");
+    let victim = eventually("the victim was told to go", async || {
+        let pod = cluster.of("", "pods").get("victim").await.unwrap();
+        pod.meta().is_being_deleted().then_some(pod)
+    })
+    .await;
+    let conditions = victim.at(&["status", "conditions"]).and_then(Value::as_array).unwrap();
+    let target = conditions.iter().find(|one| text(one, &["type"]) == "DisruptionTarget").unwrap();
+    assert_eq!(
+        (text(target, &["status"]), text(target, &["reason"])),
+        ("True".into(), "PreemptionByScheduler".into())
+    );
+    // As long as it is there, nobody is on its place.
+    let waiting = cluster.of("", "pods").get("important").await.unwrap();
+    assert_eq!(waiting.at(&["spec", "nodeName"]), None);
+    let gone = merge(r#"{"metadata":{"finalizers":null}}"#);
+    cluster.of("", "pods").patch("victim", &gone).await.unwrap();
+    assert_eq!(cluster.node_of("important").await, "n1");
+    cluster.stop().await;
+}

@@ -310,3 +310,51 @@ fn play(replicas: i64, strategy: &str, dice: &mut u64) {
         sets.iter().map(|set| set.at(&["spec", "replicas"]).unwrap().as_int().unwrap()).collect();
     assert_eq!(sizes, [0, replicas], "{strategy}");
 }
+
+#[test]
+fn bounds_are_numbers_or_shares_and_never_both_nothing() {
+    let check = |replicas: i64, surge: &str, unavailable: &str, expected: (i64, i64)| {
+        let strategy = format!(
+            r#","strategy":{{"type":"RollingUpdate","rollingUpdate":{{"maxSurge":{surge},"maxUnavailable":{unavailable}}}}}"#
+        );
+        let web = cached(deployment(replicas, "a", &strategy));
+        assert_eq!((web.surge(), web.unavailable()), expected, "{replicas} {surge} {unavailable}");
+    };
+    // More is rounded up, fewer is rounded down.
+    check(10, r#""25%""#, r#""25%""#, (3, 2));
+    check(1, r#""25%""#, r#""25%""#, (1, 0));
+    check(3, "0", "0", (0, 1));
+    check(3, r#""0%""#, r#""30%""#, (0, 1));
+    check(2, "0", "5", (0, 2));
+    check(0, "1", "1", (1, 0));
+    let recreate = cached(deployment(3, "a", RECREATE));
+    assert_eq!((recreate.surge(), recreate.unavailable()), (0, 0));
+}
+
+#[test]
+fn of_several_replica_sets_with_the_template_the_oldest_is_the_new_one() {
+    let web = deployment(2, "a", "");
+    let (mut older, newer) = (set_of(&web, 1, 0, 0), set_of(&web, 2, 2, 2));
+    older.meta_mut().set_name("older");
+    let observed = observed(web.clone(), vec![newer, older]);
+    assert_eq!(revision::newest(&observed.deployment, &observed.sets).unwrap().key.name, "older");
+    // What is empty is the same as what is absent, and the label of the hash is not compared.
+    let mut same = web.at(&["spec", "template"]).unwrap().clone();
+    same.meta_mut().set_label("pod-template-hash", Some("x"));
+    same.as_object_mut().unwrap().object_mut("spec").insert("volumes", Vec::<Value>::new());
+    assert!(revision::same_template(Some(&same), web.at(&["spec", "template"])));
+}
+
+#[test]
+fn a_name_that_somebody_has_is_avoided_and_no_name_is_too_long() {
+    let name = |web: Value| revision::new_set(&cached(web), 1).meta().name().to_owned();
+    let web = deployment(2, "a", "");
+    let mut collided = web.clone();
+    collided.as_object_mut().unwrap().object_mut("status").insert("collisionCount", 1);
+    assert_ne!(name(web.clone()), name(collided));
+    // The size is not part of what is hashed.
+    assert_eq!(name(web.clone()), name(deployment(7, "a", "")));
+    let mut long = web;
+    long.meta_mut().set_name(&"w".repeat(253));
+    assert_eq!(name(long).len(), 253);
+}

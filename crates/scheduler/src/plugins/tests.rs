@@ -131,6 +131,40 @@ fn preemption_says_whether_it_could_help() {
     assert_eq!(message("5"), format!("0/1 nodes are available: 1 Insufficient cpu. {NO_HELP}"));
 }
 
+/// Who evicts pods for nothing takes them away for nothing: only what other pods take can be given back.
+#[test]
+fn nobody_is_evicted_where_that_cannot_help() {
+    let check = |node_parts: Json, parts: Json, existing: Vec<Arc<Pod>>, could_help: bool| {
+        let told = outcome(&cluster([node("n", node_parts)], existing), &pod("p", parts.clone()));
+        let expected = if could_help { NO_VICTIMS } else { NO_HELP };
+        assert!(told.ends_with(expected), "{parts}: {told}");
+    };
+    let spec = |spec: Json| json!({"metadata": {"labels": {"app": "web"}}, "spec": spec});
+    let zoned = || json!({"metadata": {"labels": {"zone": "z"}}});
+    check(json!({"spec": {"unschedulable": true}}), spec(json!({})), vec![], false);
+    let taint = json!({"spec": {"taints": [{"key": "k", "effect": "NoExecute"}]}});
+    check(taint, spec(json!({})), vec![], false);
+    check(json!({}), spec(json!({"nodeSelector": {"disk": "ssd"}})), vec![], false);
+    let port = json!({"containers": [{"name": "c", "ports": [{"hostPort": 80}]}]});
+    check(json!({}), spec(port.clone()), vec![on_n("o", port)], true);
+    let full = json!({"status": {"allocatable": {"pods": "1"}}});
+    check(full, spec(json!({})), vec![on_n("o", json!({}))], true);
+    check(json!({}), spec(asks("3")), vec![on_n("o", asks("2"))], true);
+    check(json!({}), spec(asks("5")), vec![on_n("o", asks("2"))], false);
+    let (with, without) = (spread(1, json!({"minDomains": 2})), spread(1, json!({})));
+    check(zoned(), with, vec![web_on("a", "n")], true);
+    check(json!({}), without, vec![], false);
+    let company = |which: &str, app: &str| {
+        let term = json!({"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": app}}});
+        spec(json!({"affinity": {which: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}))
+    };
+    check(zoned(), company("podAffinity", "other"), vec![], false);
+    check(zoned(), company("podAntiAffinity", "web"), vec![web_on("a", "n")], true);
+    let mut hermit = company("podAntiAffinity", "web");
+    hermit["spec"]["nodeName"] = json!("n");
+    check(zoned(), spec(json!({})), vec![pod("hermit", hermit)], true);
+}
+
 #[test]
 fn ignored_resources_are_not_looked_for() {
     let file = |args: &str| {

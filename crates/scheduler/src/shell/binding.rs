@@ -147,3 +147,19 @@ async fn bound(binding: &Binding) -> Result<(), (&'static str, Refusal)> {
     }
     Err(("", Refusal::Failed(String::from("no plugin binds the pod"))))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::pod;
+
+    #[test]
+    fn a_decision_is_for_one_pod_and_not_for_the_next_of_its_name() {
+        let told = binding(&pod("p", json!({})), "n");
+        let text = |path: &[&str]| told.at(path).and_then(Value::as_str).unwrap_or_default().to_string();
+        assert_eq!(text(&["metadata", "uid"]), "uid-p");
+        assert_eq!((text(&["target", "kind"]), text(&["target", "name"])), ("Node".into(), "n".into()));
+    }
+}
