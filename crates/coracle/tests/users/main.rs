@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod access;
+mod apart;
 mod bad_input;
 mod castle;
 mod clients;
@@ -24,5 +25,6 @@ mod shared_etcd;
 mod simulated;
 mod tables;
 mod tokens;
+mod upkeep;
 mod walk;
 mod writes;
