@@ -86,14 +86,9 @@ impl Castle {
     }
 
     pub(crate) fn apply(&self, yaml: &str) {
-        self.server.kubectl(&["apply", "-f", &self.file(yaml)]);
-    }
-
-    /// A file with this in it.
-    pub(crate) fn file(&self, yaml: &str) -> String {
         let file = self.folder.path().join("object.yaml");
         fs::write(&file, yaml).unwrap();
-        file.display().to_string()
+        self.server.kubectl(&["apply", "-f", &file.display().to_string()]);
     }
 }
 

@@ -31,8 +31,8 @@ pub(super) async fn check_role(new: &Value, old: Option<&Value>, cx: &Context<'_
     {
         return Ok(());
     }
-    let rules = new.get("rules").map(typed::from_tree::<Vec<PolicyRule>>).transpose();
-    let rules = rules.map_err(|error| ApiError::internal(error.to_string()))?.unwrap_or_default();
+    let rules = new.get("rules").map(typed::from_tree::<Option<Vec<PolicyRule>>>).transpose();
+    let rules = rules.map_err(|error| ApiError::internal(error.to_string()))?.flatten().unwrap_or_default();
     let rules: Vec<Rule> = rules.iter().map(Rule::from).collect();
     check_owned(&rules, cx).map_err(|why| ApiError::forbidden(resource, name, &why))?;
     let gathers = |role: &Value| {
