@@ -219,8 +219,7 @@ fn movements(
         side.insert(zone.clone(), (has - allocation.desired).abs());
     }
     let (mut giving, mut receiving) = (BTreeMap::new(), BTreeMap::new());
-    loop {
-        let (Some((from, more)), Some((to, fewer))) = (most(&over), most(&under)) else { break };
+    while let (Some((from, more)), Some((to, fewer))) = (most(&over), most(&under)) {
         // Half an endpoint on both sides is as good as it gets.
         if (more < 1.0 && fewer < 1.0) || more < 0.5 || fewer < 0.5 {
             break;
@@ -282,7 +281,7 @@ mod tests {
         let node = |text: &&str| {
             let (place, more) = text.split_once(' ').unwrap_or((text, ""));
             let (zone, cpu) = place.split_once('=').unwrap();
-            let ready = more != "down";
+            let ready = if more == "down" { "False" } else { "True" };
             let role = if more == "master" { ", node-role.kubernetes.io/control-plane: ''" } else { "" };
             let text = format!(
                 "{{metadata: {{name: n, labels: {{topology.kubernetes.io/zone: '{zone}'{role}}}}}, status: {{allocatable: \

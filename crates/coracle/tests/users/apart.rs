@@ -121,12 +121,12 @@ fn three_processes_do_what_one_does_with_the_rights_of_their_identities() {
     let check = |who: &str, what: &[&str], expected: bool| {
         assert_eq!(may(&file(who), what), expected, "{who}: {what:?}");
     };
-    check("scheduler", &["create", "pods/binding"], true);
+    check("scheduler", &["create", "pods", "--subresource=binding"], true);
     check("scheduler", &["create", "replicasets"], false);
     check("scheduler", &["get", "secrets"], false);
-    check("controller-manager", &["create", "serviceaccounts/token"], true);
+    check("controller-manager", &["create", "serviceaccounts", "--subresource=token"], true);
     check("controller-manager", &["create", "pods"], false);
-    check("controller-manager", &["create", "pods/binding"], false);
+    check("controller-manager", &["create", "pods", "--subresource=binding"], false);
     check("controller-manager", &["create", "clusterrolebindings"], false);
     let users = server.kubectl(&[
         "get",

@@ -28,7 +28,7 @@ fn a_secret_gets_the_token_of_its_account_and_goes_with_it() {
     let who = ["auth", "whoami", "-o", "jsonpath={.status.userInfo.username}", "--token", &token];
     let anonymous = castle.folder.path().join("bare.kubeconfig");
     bare(&castle, &anonymous);
-    let told = castle.server.kubectl(&[&["--kubeconfig", anonymous.to_str().unwrap()], &who[..]].concat());
+    let told = castle.server.kubectl(&[&["--kubeconfig", anonymous.to_str().unwrap()][..], &who].concat());
     assert_eq!(told, "system:serviceaccount:default:robot");
 
     // What somebody takes out is put in again, and what was there is not made anew.

@@ -5,7 +5,7 @@ use crate::cluster::Server;
 use crate::simulated::{apply, start, until};
 
 fn names(server: &Server, arguments: &[&str]) -> Vec<String> {
-    let told = server.kubectl(&[&["get"], arguments, &["-o", "name"]].concat());
+    let told = server.kubectl(&[&["get"][..], arguments, &["-o", "name"]].concat());
     let mut names: Vec<String> = told.lines().map(str::to_string).collect();
     names.sort();
     names
@@ -42,7 +42,7 @@ fn what_is_owned_stays_goes_before_or_goes_after_as_was_asked() {
     until("the other pod is gone", || names(&server, &["pods"]) == pods[..1]);
     let held = ["-o", "jsonpath={.items[*].metadata.finalizers}"];
     for kind in ["deployments", "replicasets"] {
-        let told = server.kubectl(&[&["get", kind], &held[..]].concat());
+        let told = server.kubectl(&[&["get", kind][..], &held].concat());
         assert_eq!(told, r#"["foregroundDeletion"]"#, "{kind}");
     }
     server.kubectl(&["patch", &pods[0], "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#]);
@@ -122,7 +122,7 @@ fn a_taint_keeps_pods_off_or_drives_them_away_in_their_time() {
     let runs = |name: &str| {
         until(&format!("{name} runs"), || server.kubectl(&["get", "pod", name]).contains("Running"));
     };
-    let briefly = "{key: k, operator: Equal, value: v, effect: NoExecute, tolerationSeconds: 3}";
+    let briefly = "{key: k, operator: Equal, value: v, effect: NoExecute, tolerationSeconds: 12}";
     let a_while = "{key: k, operator: Exists, effect: NoExecute, tolerationSeconds: 300}";
     for (name, tolerations) in
         [("never", ""), ("briefly", briefly), ("a-while", a_while), ("always", "{operator: Exists}")]

@@ -6,8 +6,6 @@
 mod right;
 mod world;
 
-use std::collections::BTreeSet;
-
 use coracle_api::Value;
 use serde_json::json;
 
@@ -59,7 +57,7 @@ fn play(castle: &Castle, seed: u64) {
         yes += usize::from(expected);
     }
     // Worlds in which everything or nothing is allowed would show nothing.
-    assert!((REVIEWS / 10..REVIEWS * 9 / 10).contains(&yes), "{yes} of {REVIEWS} were allowed");
+    assert!((REVIEWS / 50..REVIEWS * 9 / 10).contains(&yes), "{yes} of {REVIEWS} were allowed");
     for _ in 0..REQUESTS {
         let (user, request) = (dice.one(USERS), Request::generate(&mut dice));
         let Some((method, path)) = request.http() else { continue };
@@ -73,13 +71,17 @@ fn play(castle: &Castle, seed: u64) {
 /// Waits until the roles that gather others have gathered them.
 fn aggregated(castle: &Castle, world: &World) {
     for role in world.roles.iter().filter(|role| role.gathers.is_some()) {
-        let expected: BTreeSet<String> =
-            right::rules_of(world, role).map(|rule| rule.object().to_string()).collect();
+        let mut expected: Vec<serde_json::Value> = Vec::new();
+        for rule in right::rules_of(world, role).map(world::Rule::object) {
+            if !expected.contains(&rule) {
+                expected.push(rule);
+            }
+        }
         until(&format!("{} is filled", role.name), || {
             let told = castle.server.kubectl(&["get", "clusterrole", &role.name, "-o", "json"]);
             let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-            let rules = told["rules"].as_array().into_iter().flatten();
-            rules.map(ToString::to_string).collect::<BTreeSet<String>>() == expected
+            let rules = told["rules"].as_array().cloned().unwrap_or_default();
+            rules.len() == expected.len() && expected.iter().all(|rule| rules.contains(rule))
         });
     }
 }

@@ -22,9 +22,13 @@ impl Dice {
         &of[self.below(of.len())]
     }
 
+    fn word(&mut self, of: &[&'static str]) -> &'static str {
+        of[self.below(of.len())]
+    }
+
     /// At least one, at most `most` of them.
     fn some(&mut self, of: &[&'static str], most: usize) -> Vec<&'static str> {
-        let mut chosen: Vec<&str> = (0..=self.below(most)).map(|_| *self.one(of)).collect();
+        let mut chosen: Vec<&str> = (0..=self.below(most)).map(|_| self.word(of)).collect();
         chosen.sort_unstable();
         chosen.dedup();
         chosen
@@ -181,7 +185,7 @@ impl World {
             if dice.below(3) == 0 {
                 rules.push(Rule::of_paths(dice));
             }
-            let shelf = (dice.below(2) == 0).then(|| *dice.one(SHELVES));
+            let shelf = (dice.below(2) == 0).then(|| dice.word(SHELVES));
             roles.push(Role { name: format!("wide-{at}"), namespace: None, rules, shelf, gathers: None });
         }
         // The first gathers what the second has gathered, too.
@@ -191,10 +195,10 @@ impl World {
         }
         for at in 0..6 {
             let rules = (0..=dice.below(2)).map(|_| Rule::of_resources(dice)).collect();
-            let namespace = Some(*dice.one(&["a", "b"]));
+            let namespace = Some(dice.word(&["a", "b"]));
             roles.push(Role { name: format!("narrow-{at}"), namespace, rules, shelf: None, gathers: None });
         }
-        let bindings = (0..12).map(|_| binding(dice, &roles)).collect();
+        let bindings = (0..28).map(|_| binding(dice, &roles)).collect();
         World { roles, bindings }
     }
 
@@ -252,10 +256,13 @@ fn binding(dice: &mut Dice, roles: &[Role]) -> Binding {
     let namespace = roles[role].namespace.or_else(|| *dice.one(&[None, Some("a"), Some("b")]));
     let subjects = (0..=dice.below(2)).map(|_| match dice.below(4) {
         0 => Subject::User(dice.one(USERS).name),
-        1 => Subject::Account { namespace: dice.one(&["a", "b"]) },
+        1 => Subject::Account { namespace: dice.word(&["a", "b"]) },
         // No group has this name, and it does not mean all of them.
         2 => Subject::Group("*"),
-        _ => Subject::Group(dice.one(dice.one(USERS).groups)),
+        _ => {
+            let groups = dice.one(USERS).groups;
+            Subject::Group(dice.word(groups))
+        }
     });
     Binding { namespace, role, subjects: subjects.collect() }
 }
@@ -280,16 +287,16 @@ pub(crate) enum Request {
 impl Request {
     pub(crate) fn generate(dice: &mut Dice) -> Request {
         if dice.below(5) == 0 {
-            return Request::Path { verb: dice.one(&["get", "post"]), path: dice.one(URLS) };
+            return Request::Path { verb: dice.word(&["get", "post"]), path: dice.word(URLS) };
         }
         let (group, resource) = *dice.one(RESOURCES);
         Request::Resource {
-            verb: dice.one(VERBS),
+            verb: dice.word(VERBS),
             group,
             resource,
-            subresource: dice.one(SUBRESOURCES),
-            namespace: dice.one(&["a", "b", ""]),
-            name: dice.one(&["x", "z", ""]),
+            subresource: dice.word(SUBRESOURCES),
+            namespace: dice.word(&["a", "b", ""]),
+            name: dice.word(&["x", "z", ""]),
         }
     }
 
@@ -305,13 +312,13 @@ impl Request {
         let api = if group.is_empty() { "/api/v1".to_string() } else { format!("/apis/{group}/v1") };
         let namespace = if namespace.is_empty() { String::new() } else { format!("/namespaces/{namespace}") };
         let all = format!("{api}{namespace}/{resource}");
-        // Of many, a selector of names says which one.
+        // Of a list, a selector of names says which one.
         let of_many = matches!(verb, "list" | "watch" | "deletecollection");
         let selected = if name.is_empty() { "" } else { &format!("&fieldSelector=metadata.name%3D{name}") };
         match (verb, subresource) {
             ("list", "") => Some(("GET", format!("{all}?limit=1{selected}"))),
             ("watch", "") => Some(("GET", format!("{all}?watch=1&timeoutSeconds=1{selected}"))),
-            ("deletecollection", "") => Some(("DELETE", format!("{all}?dryRun=All{selected}"))),
+            ("deletecollection", "") => name.is_empty().then(|| ("DELETE", format!("{all}?dryRun=All"))),
             ("create", "") => name.is_empty().then(|| ("POST", format!("{all}?dryRun=All"))),
             _ if of_many || name.is_empty() => None,
             _ => {
