@@ -249,8 +249,8 @@ fn nobody_makes_more_of_what_they_have_by_changing_it() {
     check("PATCH", "/clusterroles/mine", r#"{"metadata":{"labels":{"c":"e"}}}"#, 200);
 }
 
-#[test]
-fn a_node_reads_what_its_pods_need_and_nothing_else() {
+/// A castle with the pods `mine` on node n1 and `other` on n2, each with a secret of its own.
+fn with_pods_on_nodes() -> Castle {
     let castle = Castle::start();
     let pod = |name: &str, node: &str, secret: &str| {
         castle.server.kubectl(&["create", "secret", "generic", secret, "--from-literal=k=v"]);
@@ -261,6 +261,12 @@ fn a_node_reads_what_its_pods_need_and_nothing_else() {
     };
     pod("mine", "n1", "my-secret");
     pod("other", "n2", "other-secret");
+    castle
+}
+
+#[test]
+fn a_node_reads_what_its_pods_need_and_nothing_else() {
+    let castle = with_pods_on_nodes();
     let node = || castle.user("system:node:n1", "system:nodes");
     let secret = |name: &str| format!("/api/v1/namespaces/default/secrets/{name}");
     assert_eq!(castle.get(node(), &secret("my-secret"), "").status, 200);
@@ -288,6 +294,20 @@ fn a_node_reads_what_its_pods_need_and_nothing_else() {
     refused("POST", tokens, unbound);
     let other_node = r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"n2"}}"#;
     refused("POST", "/api/v1/nodes", other_node);
+    // Who only says to be a node, without the group, is none.
+    let answer = castle.get(castle.user("system:node:n1", ""), &secret("my-secret"), "");
+    assert_eq!(answer.status, 403, "{answer:?}");
+}
+
+#[test]
+fn a_node_speaks_for_itself_alone() {
+    let castle = with_pods_on_nodes();
+    let node = || castle.user("system:node:n1", "system:nodes");
+    let refused = |method: &str, path: &str, body: &str| {
+        let answer = castle.ask(node(), method, path, "", body);
+        assert_eq!(answer.status, 403, "{method} {path}: {answer:?}");
+    };
+    let other_node = r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"n2"}}"#;
     castle.apply("{apiVersion: v1, kind: Node, metadata: {name: n2}}");
     // Its own node it may make, but not say of it what people decide by, nor speak for another.
     let own_node = r#"{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"}}"#;
@@ -320,14 +340,11 @@ fn a_node_reads_what_its_pods_need_and_nothing_else() {
     refused("POST", pods, &pod_with("n1", r#","serviceAccountName":"default""#));
     let volume = r#","volumes":[{"name":"v","secret":{"secretName":"other-secret"}}]"#;
     refused("POST", pods, &pod_with("n1", volume));
-    refused("GET", &secret("other-secret"), "");
+    refused("GET", "/api/v1/namespaces/default/secrets/other-secret", "");
     let eviction =
         r#"{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"other","namespace":"default"}}"#;
     refused("POST", &format!("{pods}/other/eviction"), eviction);
     let status =
         r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"other"},"status":{"phase":"Failed"}}"#;
     refused("PUT", &format!("{pods}/other/status"), status);
-    // Who only says to be a node, without the group, is none.
-    let answer = castle.get(castle.user("system:node:n1", ""), &secret("my-secret"), "");
-    assert_eq!(answer.status, 403, "{answer:?}");
 }
