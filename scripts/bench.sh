@@ -4,4 +4,5 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/toolchain.sh
 scripts/test-prereqs.sh
+scripts/build-kube-apiserver.sh # the peer of the road
 cargo bench --locked --workspace --bench '*' "$@"

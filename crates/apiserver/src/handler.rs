@@ -151,20 +151,22 @@ impl Server {
             }
             "delete" => {
                 let options = delete_options(query, headers, body).await?;
-                match self.registry.delete(&scope, &target.name, &options).await? {
+                let answer = match self.registry.delete(&scope, &target.name, &options).await? {
                     Deleted::Pending(entry) | Deleted::Shown(entry) => {
-                        self.shown(StatusCode::OK, Shown::Entry(&entry), &scope, &rendering)
+                        self.shown(StatusCode::OK, Shown::Entry(&entry), &scope, &rendering)?
                     }
                     Deleted::Gone(entry) => {
-                        self.shown(StatusCode::OK, Shown::Tree(&success(&entry, &scope)), &scope, &rendering)
+                        self.shown(StatusCode::OK, Shown::Tree(&success(&entry, &scope)), &scope, &rendering)?
                     }
-                }
+                };
+                Ok(answer::with_warnings(answer, &scope.delete_notices(&options)))
             }
             "deletecollection" => {
                 let options = delete_options(query, headers, body).await?;
                 let list =
                     self.registry.delete_collection(&scope, &ListOptions::parse(query)?, &options).await?;
-                self.listed(list, &scope, &rendering, headers)
+                let answer = self.listed(list, &scope, &rendering, headers)?;
+                Ok(answer::with_warnings(answer, &scope.delete_notices(&options)))
             }
             verb => {
                 let result = self.write(verb, &scope, &target.name, part, headers, query, body).await?;

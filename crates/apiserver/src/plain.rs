@@ -1,7 +1,8 @@
 //! Paths that are not about a resource: health, metrics, version, discovery, OpenAPI.
 
-use coracle_api::catalog::Catalog;
+use coracle_api::catalog::{Catalog, groups};
 use coracle_api::codec::json;
+use coracle_api::codec::media_type;
 use coracle_api::time::MicroTime;
 use coracle_api::{Map, Value};
 use coracle_client::Stage;
@@ -38,10 +39,11 @@ impl Server {
                 let content_type = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
                 Some(Ok(answer::bytes(StatusCode::OK, content_type, page)))
             }
+            "/" => Some(Ok(answer::value(StatusCode::OK, &self.index(), Form::JSON))),
             "/.well-known/openid-configuration" => {
-                self.issued(Issuer::configuration, "application/json").map(Ok)
+                self.issued(head, Issuer::configuration, "application/json")
             }
-            "/openid/v1/jwks" => self.issued(Issuer::key_set, "application/jwk-set+json").map(Ok),
+            "/openid/v1/jwks" => self.issued(head, Issuer::key_set, "application/jwk-set+json"),
             "/version" => Some(Ok(answer::value(StatusCode::OK, &version(), Form::JSON))),
             _ if path.starts_with(WHY) => {
                 let noted = noted(&self.journal.of(&path[WHY.len()..]));
@@ -62,12 +64,43 @@ impl Server {
 
 impl Server {
     /// A document with which others verify the tokens of service accounts.
-    fn issued(&self, document: impl Fn(&Issuer) -> Option<Value>, media_type: &str) -> Option<Answer> {
+    fn issued(
+        &self,
+        head: &Parts,
+        document: impl Fn(&Issuer) -> Option<Value>,
+        media_type: &'static str,
+    ) -> Option<Result<Answer, ApiError>> {
         let document = document(self.registry.access.issuer.as_ref()?)?;
+        let accept = head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+        if let Err(refused) = media_type::produces(accept.unwrap_or_default(), &[media_type]) {
+            return Some(Err(ApiError::not_acceptable_here(refused.to_string())));
+        }
         let mut answer = answer::bytes(StatusCode::OK, media_type, json::to_vec(&document));
         let for_an_hour = HeaderValue::from_static("public, max-age=3600");
         answer.headers_mut().insert(header::CACHE_CONTROL, for_an_hour);
-        Some(answer)
+        Some(Ok(answer))
+    }
+
+    /// Every path that leads somewhere, resources aside.
+    fn index(&self) -> Value {
+        let mut paths = self.health.paths();
+        let fixed =
+            ["/apis", "/apis/", "/api", "/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/version"];
+        paths.extend(fixed.map(str::to_string));
+        if self.registry.access.issuer.is_some() {
+            paths.extend(["/.well-known/openid-configuration", "/openid/v1/jwks"].map(str::to_string));
+        }
+        for group in groups() {
+            let base =
+                if group.name.is_empty() { "/api".to_string() } else { format!("/apis/{}", group.name) };
+            paths.extend(group.versions.iter().map(|version| format!("{base}/{version}")));
+            paths.push(base);
+        }
+        paths.sort_unstable();
+        paths.dedup();
+        let mut index = Map::new();
+        index.insert("paths", paths.iter().map(|path| Value::string(path)).collect::<Vec<_>>());
+        Value::Object(index)
     }
 }
 

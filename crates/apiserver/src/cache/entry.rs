@@ -5,7 +5,6 @@
 //! the revision, and the bytes behind it.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use coracle_api::catalog::{Compared, Page, Resource, Struct};
@@ -14,6 +13,7 @@ use coracle_api::selector::{FieldSelector, LabelSelector, Lookup};
 use coracle_api::{Text, Value};
 use coracle_store::Revision;
 
+use super::texts::Texts;
 use crate::hub::Hub;
 
 /// A version of an object.
@@ -24,15 +24,10 @@ pub struct Entry {
     pub revision: Revision,
     bytes: Bytes,
     hole: usize,
-    facts: Arc<Facts>,
-}
-
-/// What selectors look at; the same at every revision that has the same bytes.
-#[derive(Debug)]
-struct Facts {
-    labels: Box<[(Text, Text)]>,
-    /// Values of the resource's selectable fields, in their order.
-    fields: Box<[Text]>,
+    /// What selectors look at: the values of the resource's selectable fields, in their order, then each label and its
+    /// value. The same at every revision that has the same bytes.
+    facts: Texts,
+    fields: usize,
 }
 
 /// Why stored bytes are no object of the resource.
@@ -79,19 +74,16 @@ impl Entry {
         revision: Revision,
         resource: &Resource,
     ) -> Entry {
-        let labels = value.meta().labels().map(|map| {
-            map.iter()
-                .filter_map(|(name, value)| Some((Text::new(name), Text::new(value.as_str()?))))
-                .collect()
-        });
         let fields = resource.selectable.iter().map(|field| match &field.compared {
             Compared::Never => Text::default(),
             Compared::Itself => field_text(value, &field.name),
             Compared::With(other) => field_text(value, other),
         });
+        let labels = value.meta().labels().into_iter().flat_map(|map| map.iter());
+        let labels = labels.filter_map(|(name, value)| Some([Text::new(name), Text::new(value.as_str()?)]));
+        let facts = Texts::new(fields.chain(labels.flatten()));
         let hole = hole(&bytes, value.meta().uid());
-        let facts = Facts { labels: labels.unwrap_or_default(), fields: fields.collect() };
-        Entry { key: Text::new(key), revision, hole, bytes, facts: Arc::new(facts) }
+        Entry { key: Text::new(key), revision, hole, bytes, facts, fields: resource.selectable.len() }
     }
 
     /// The same object at another revision: what a delete shows last.
@@ -102,6 +94,7 @@ impl Entry {
             bytes: self.bytes.clone(),
             hole: self.hole,
             facts: self.facts.clone(),
+            fields: self.fields,
         }
     }
 
@@ -152,7 +145,7 @@ impl Entry {
 
     /// The value of a selectable field, by its place among them.
     pub fn field(&self, place: usize) -> &str {
-        self.facts.fields.get(place).map_or("", Text::as_str)
+        self.facts.iter().take(self.fields).nth(place).unwrap_or_default()
     }
 
     pub fn namespace(&self) -> &str {
@@ -162,7 +155,14 @@ impl Entry {
 
 impl Lookup for Entry {
     fn lookup(&self, key: &str) -> Option<&str> {
-        self.facts.labels.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+        let mut labels = self.facts.iter().skip(self.fields);
+        while let Some(name) = labels.next() {
+            let value = labels.next();
+            if name == key {
+                return value;
+            }
+        }
+        None
     }
 }
 
@@ -175,7 +175,7 @@ struct Fields<'a> {
 impl Lookup for Fields<'_> {
     fn lookup(&self, name: &str) -> Option<&str> {
         let place = self.resource.selectable.iter().position(|field| field.name == name)?;
-        self.entry.facts.fields.get(place).map(Text::as_str)
+        Some(self.entry.field(place))
     }
 }
 

@@ -11,6 +11,7 @@ mod history;
 mod lanes;
 mod progress;
 mod promises;
+mod texts;
 
 pub use derived::{Derive, Derived, Read};
 pub use entry::{BadEntry, Entry};

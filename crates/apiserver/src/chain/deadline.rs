@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use coracle_api::codec::json;
 use coracle_api::time::parse_duration;
-use coracle_api::{Map, Value};
 use http::StatusCode;
 
 use crate::ApiError;
@@ -20,18 +18,15 @@ pub(super) fn of(query: &Query, longest: Duration) -> Result<Duration, ApiError>
     Ok(asked.to_std().filter(|asked| !asked.is_zero() && *asked < longest).unwrap_or(longest))
 }
 
+const PASSED: &str = concat!(
+    r#"{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout","#,
+    r#""reason":"Timeout","details":{},"code":504}"#,
+    "\n"
+);
+
 /// The answer to a request that took too long. Upstream writes this one without kind and media type.
 pub(super) fn passed() -> Answer {
-    let mut status = Map::new();
-    status.insert("metadata", Value::object());
-    status.insert("status", "Failure");
-    status.insert("message", "Timeout: request did not complete within the allotted timeout");
-    status.insert("reason", "Timeout");
-    status.insert("details", Value::object());
-    status.insert("code", i64::from(StatusCode::GATEWAY_TIMEOUT.as_u16()));
-    let mut text = json::to_vec(&Value::Object(status));
-    text.push(b'\n');
-    answer::bytes(StatusCode::GATEWAY_TIMEOUT, "text/plain; charset=utf-8", text)
+    answer::bytes(StatusCode::GATEWAY_TIMEOUT, "text/plain; charset=utf-8", PASSED)
 }
 
 #[cfg(test)]

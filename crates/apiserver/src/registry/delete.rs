@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use coracle_api::Value;
 use coracle_api::time::Timestamp;
+use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::strategy::{Context, Grace};
 use super::{Part, Registry, Scope};
@@ -25,6 +26,9 @@ pub enum Deleted {
     /// It is marked; somebody has to finish something.
     Pending(Arc<Entry>),
 }
+
+/// How many objects of a collection are being deleted at a time.
+const DELETED_AT_ONCE: usize = 32;
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
@@ -94,7 +98,6 @@ impl Registry {
             warnings: &Warnings::default(),
         };
         self.admission.validate(None, &attributes).await?;
-        scope.strategy.check_delete(&object, cx)?;
         let (last, was_marked) = match plan(&object, scope, options, cx.now) {
             Plan::Nothing => return Ok(Deleted::Pending(current.clone())),
             Plan::Mark(marked) => {
@@ -146,14 +149,16 @@ impl Registry {
         options: &DeleteOptions,
     ) -> Result<super::List, ApiError> {
         let found = self.list(scope, list).await?;
-        for entry in &found.entries {
+        let delete = async |entry: &Arc<Entry>| {
             let scope = Scope { namespace: entry.namespace(), ..*scope };
             let name = entry.key.rsplit('/').next().unwrap_or_default();
             match self.delete(&scope, name, options).await {
-                Err(error) if error.code != http::StatusCode::NOT_FOUND => return Err(error),
-                _ => {}
+                Err(error) if error.code != http::StatusCode::NOT_FOUND => Err(error),
+                _ => Ok(()),
             }
-        }
+        };
+        // Several at a time: the store writes them together.
+        stream::iter(&found.entries).map(Ok).try_for_each_concurrent(DELETED_AT_ONCE, delete).await?;
         Ok(found)
     }
 }
@@ -231,6 +236,14 @@ fn settle_finalizers(object: &mut Value, propagation: Option<Propagation>) -> bo
         }
     }
     object.meta().finalizers().next().is_some()
+}
+
+impl Scope<'_> {
+    /// What whoever deletes should know, whatever becomes of it.
+    pub fn delete_notices(&self, options: &DeleteOptions) -> Vec<String> {
+        let notice = self.strategy.delete_notice().filter(|_| options.propagation.is_none());
+        notice.map(str::to_string).into_iter().collect()
+    }
 }
 
 /// Whether a change took away the last that held a deleted object.

@@ -30,9 +30,9 @@ pub(crate) struct Bench {
     /// How to reach the server
     #[arg(long, value_name = "FILE", global = true)]
     kubeconfig: Option<PathBuf>,
-    /// The server's process, if it is on this machine: its CPU and memory are reported
+    /// The server's process, if it is on this machine: its CPU and memory are reported; of several, their sum
     #[arg(long, value_name = "PID", global = true)]
-    server_pid: Option<u32>,
+    server_pid: Vec<u32>,
     /// How many clients ask at once, each on a connection of its own
     #[arg(long, value_name = "COUNT", default_value_t = 16, global = true)]
     clients: usize,

@@ -57,7 +57,12 @@ impl Scene<'_> {
     async fn end(&self) -> Result<(), RequestError> {
         let mut connection = Connection::open(self.target).await?;
         for resource in ["configmaps", "pods?gracePeriodSeconds=0"] {
-            connection.ask(Question::delete(self.path(resource))).await?;
+            // A server may run out of time over many objects, and has deleted some each time.
+            while let Err(error) = connection.ask(Question::delete(self.path(resource))).await {
+                if !matches!(error, RequestError::Refused { status: StatusCode::GATEWAY_TIMEOUT, .. }) {
+                    return Err(error);
+                }
+            }
         }
         connection.ask(Question::delete(format!("/api/v1/namespaces/{}", self.namespace))).await?;
         Ok(())
@@ -117,8 +122,13 @@ impl Scene<'_> {
     }
 
     fn usage(&self) -> Result<Option<Usage>, BenchError> {
-        let of = |pid| Usage::of(pid).map_err(|error| BenchError::Usage(pid, error));
-        self.command.server_pid.map(of).transpose()
+        let mut sum = None;
+        for pid in &self.command.server_pid {
+            let usage = Usage::of(*pid).map_err(|error| BenchError::Usage(*pid, error))?;
+            let before: Usage = sum.unwrap_or_default();
+            sum = Some(Usage { cpu: before.cpu + usage.cpu, resident: before.resident + usage.resident });
+        }
+        Ok(sum)
     }
 
     /// The load that the command line asks for.

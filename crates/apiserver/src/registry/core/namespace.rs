@@ -5,7 +5,6 @@ use coracle_api::meta::validate;
 use coracle_api::{Map, Path, Value, names};
 use k8s_openapi::api::core::v1::Namespace;
 
-use crate::ApiError;
 use crate::registry::strategy::{Context, Errors, Judged, SPEC, Strategy};
 use crate::registry::validate::{items, text};
 use crate::registry::{OwnMetadata, Part};
@@ -15,9 +14,6 @@ const KUBERNETES: &str = "kubernetes";
 
 /// The label by which selectors find a namespace by its name.
 const NAME_LABEL: &str = "kubernetes.io/metadata.name";
-
-const BEING_EMPTIED: &str = "The system is ensuring all content is removed from this namespace.  Upon completion, this \
-     namespace will automatically be purged by the system.";
 
 pub(in crate::registry) struct Namespaces;
 
@@ -95,16 +91,11 @@ impl Strategy for Namespaces {
     }
 
     fn mark_deleted(&self, object: &mut Value) {
+        // It is emptied for as long as that takes: there is no grace to tell of.
+        object.meta_mut().set_deletion_grace_period_seconds(None);
         if let Some(namespace) = object.as_object_mut() {
             namespace.object_mut("status").insert("phase", "Terminating");
         }
-    }
-
-    fn check_delete(&self, object: &Value, cx: &Context<'_>) -> Result<(), ApiError> {
-        if object.meta().is_being_deleted() && self.holds(object) {
-            return Err(ApiError::conflict(cx.scope.resource, object.meta().name(), BEING_EMPTIED));
-        }
-        Ok(())
     }
 }
 

@@ -48,7 +48,7 @@ pub(in crate::registry) trait AnyStrategy: Send + Sync {
 
     fn mark_deleted(&self, object: &mut Value);
 
-    fn check_delete(&self, object: &Value, cx: &Context<'_>) -> Result<(), ApiError>;
+    fn delete_notice(&self) -> Option<&'static str>;
 
     fn after_delete<'a>(&'a self, object: &'a Value, cx: &'a Context<'a>) -> Option<BoxFuture<'a, ()>>;
 }
@@ -137,8 +137,8 @@ impl<S: Strategy> AnyStrategy for S {
         Strategy::mark_deleted(self, object);
     }
 
-    fn check_delete(&self, object: &Value, cx: &Context<'_>) -> Result<(), ApiError> {
-        Strategy::check_delete(self, object, cx)
+    fn delete_notice(&self) -> Option<&'static str> {
+        Strategy::delete_notice(self)
     }
 
     fn after_delete<'a>(&'a self, object: &'a Value, cx: &'a Context<'a>) -> Option<BoxFuture<'a, ()>> {

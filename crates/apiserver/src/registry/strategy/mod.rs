@@ -185,9 +185,9 @@ pub trait Strategy: Send + Sync + 'static {
     /// Shows on an object that it has been marked as deleted.
     fn mark_deleted(&self, object: &mut Value) {}
 
-    /// Whether a delete may happen now.
-    fn check_delete(&self, object: &Value, cx: &Context<'_>) -> Result<(), ApiError> {
-        Ok(())
+    /// What whoever deletes an object should know who does not say what becomes of what belongs to it.
+    fn delete_notice(&self) -> Option<&'static str> {
+        None
     }
 
     /// Lets go of what a deleted object held.

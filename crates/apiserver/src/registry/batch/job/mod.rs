@@ -40,6 +40,13 @@ impl Strategy for Jobs {
         true
     }
 
+    fn delete_notice(&self) -> Option<&'static str> {
+        Some(
+            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove \
+             them or set propagationPolicy=Orphan to suppress this warning",
+        )
+    }
+
     fn validate(&self, new: &Judged<'_, Job>, cx: &Context<'_>, errors: &mut Errors) {
         whole(new, None, cx, errors);
     }
