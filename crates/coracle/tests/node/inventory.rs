@@ -115,15 +115,16 @@ fn folders(folder: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// Files and folders below one, but for what is mounted there, which is containers' and volumes' own; names of volumes
-/// that begin with two dots change with each renewal.
+/// Files and folders below one, but for what is mounted there or in a pod's empty folder, which is containers' own; names
+/// in volumes that begin with two dots change with each renewal.
 fn files(folder: &Path, mounted: &[String], found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if !entry.file_name().to_string_lossy().starts_with("..") {
             found.push(format!("file {}", path.display()));
-            let is_mounted = mounted.iter().any(|place| Path::new(place) == path);
-            if !is_mounted && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let is_own = folder.ends_with("volumes/kubernetes.io~empty-dir")
+                || mounted.iter().any(|place| Path::new(place) == path);
+            if !is_own && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 files(&path, mounted, found);
             }
         }
