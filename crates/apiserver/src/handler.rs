@@ -162,9 +162,8 @@ impl Server {
                 Ok(answer::with_warnings(answer, &scope.delete_notices(&options)))
             }
             "deletecollection" => {
-                let options = delete_options(query, headers, body).await?;
-                let list =
-                    self.registry.delete_collection(&scope, &ListOptions::parse(query)?, &options).await?;
+                let (options, which) = (delete_options(query, headers, body).await?, ListOptions::parse(query)?);
+                let list = self.registry.delete_collection(&scope, &which, &options).await?;
                 let answer = self.listed(list, &scope, &rendering, headers)?;
                 Ok(answer::with_warnings(answer, &scope.delete_notices(&options)))
             }
