@@ -226,6 +226,29 @@ async fn a_log_is_rotated_without_losing_a_line() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_reads_a_log_slowly_holds_nobody_up_and_misses_nothing() {
+    let node = Node::new("slow").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let id = node.run(&sandbox, &pod, script("one", "seq 1 300000")).await;
+    let path = node.path().join("logs/pod/one.log");
+    let mut log = std::fs::File::open(&path).unwrap();
+    let (mut read, mut chunk) = (Vec::new(), vec![0; 4 << 10]);
+    // A few pages while the container runs.
+    for _ in 0..5 {
+        let count = std::io::Read::read(&mut log, &mut chunk).unwrap();
+        read.extend_from_slice(&chunk[..count]);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(node.ended(&id).await.exit_code, 0, "it did not wait for us");
+    assert!(read.len() < 30_000);
+    std::io::Read::read_to_end(&mut log, &mut read).unwrap();
+    let text = String::from_utf8(read).unwrap();
+    let numbers = text.lines().map(|line| line.rsplit(' ').next().unwrap().parse::<u32>().unwrap());
+    assert!(numbers.eq(1..=300_000), "no line is missing");
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_loses_lines_but_never_the_container() {
     let node = Node::new("full").await;
     let (pod, sandbox) = node.sandbox("pod").await;
