@@ -10,15 +10,20 @@ use coracle_cri::v1::{ContainerState, ExecRequest, PodSandboxState};
 use coracle_runtime::{Config, Observer};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use crate::instance::{DEFAULT_DATA_DIR, Instance};
+
 /// Looks at the pods and containers of this node, and into them. Nothing is started or stopped.
 #[derive(Args)]
 pub(crate) struct Ctr {
-    /// Where the runtime keeps what survives a reboot
-    #[arg(long, value_name = "DIR", default_value = "/var/lib/coracle/runtime")]
-    root: PathBuf,
-    /// Where the runtime keeps what does not
-    #[arg(long, value_name = "DIR", default_value = "/run/coracle/runtime")]
-    state: PathBuf,
+    /// Data directory of the node
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
+    data_dir: PathBuf,
+    /// Where the runtime keeps what survives a reboot, if not in the data directory
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// Where the runtime keeps what does not, if it is not to be found by the data directory
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -63,6 +68,8 @@ enum Command {
 pub(crate) enum CtrError {
     #[error("cannot start")]
     Start(#[source] io::Error),
+    #[error("there is no cluster in {0}")]
+    NoCluster(PathBuf, #[source] io::Error),
     #[error(transparent)]
     Runtime(#[from] coracle_runtime::Error),
     #[error("cannot read log {path}")]
@@ -85,9 +92,7 @@ pub(crate) fn run(ctr: Ctr) -> Result<(), CtrError> {
 }
 
 async fn look(ctr: Ctr) -> Result<(), CtrError> {
-    let config =
-        Config { instance: "coracle".to_owned(), root: ctr.root, state: ctr.state, pids_limit: None };
-    let observer = Observer::open(config).await?;
+    let observer = Observer::open(config(&ctr)?).await?;
     match ctr.command {
         Command::Pods => pods(&observer),
         Command::Ps { all } => containers(&observer, all),
@@ -100,6 +105,21 @@ async fn look(ctr: Ctr) -> Result<(), CtrError> {
         }
     }
     Ok(())
+}
+
+/// The runtime of the data directory, or where it was said to be.
+fn config(ctr: &Ctr) -> Result<Config, CtrError> {
+    if let (Some(root), Some(state)) = (&ctr.root, &ctr.state) {
+        let (root, state) = (root.clone(), state.clone());
+        return Ok(Config { instance: "coracle".to_owned(), root, state, pids_limit: None });
+    }
+    let found = Instance::of(&ctr.data_dir);
+    let known = found.map_err(|source| CtrError::NoCluster(ctr.data_dir.clone(), source))?.runtime();
+    Ok(Config {
+        root: ctr.root.clone().unwrap_or(known.root),
+        state: ctr.state.clone().unwrap_or(known.state),
+        ..known
+    })
 }
 
 #[expect(clippy::print_stdout, reason = "the list is what the command is for")]

@@ -64,6 +64,11 @@ impl Instance {
         }
     }
 
+    /// Archives and layouts of images that its node imports when it starts.
+    pub(crate) fn preload(&self) -> PathBuf {
+        self.data_dir.join("preload")
+    }
+
     /// The images of its node.
     pub(crate) fn images(&self) -> PathBuf {
         self.data_dir.join("images")

@@ -147,6 +147,9 @@ async fn open(
     let config = images(instance);
     let images = on_disk(move || ImageStore::open(config)).await?;
     images.add_built_in().await?;
+    for image in images.preload(&instance.preload()).await? {
+        tracing::info!(id = %image.id, "preloaded");
+    }
     let rootfs = OverlayRootFs::new(images.clone(), mounts(instance));
     let runtime = Runtime::open(instance.runtime(), Arc::new(rootfs), Some(network.clone())).await?;
     let pods = runtime.list_pod_sandbox(PodSandboxFilter::default()).await?;
