@@ -31,9 +31,7 @@ impl DaemonSets {
         plan: Plan,
     ) -> Result<Requeue, ActError> {
         let owner = Owner::of(&observed.set);
-        if !self.control.claim(&owner, &plan.claims, &[]).await? {
-            return Ok(Requeue::OnEvent);
-        }
+        self.control.claim(&owner, &plan.claims, &[]).await?;
         let mut status = plan.status;
         let managed = match &plan.step {
             Step::Going => return Ok(Requeue::OnEvent),

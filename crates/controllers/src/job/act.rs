@@ -58,9 +58,7 @@ impl Jobs {
             }
             Plan::Work(work) => work,
         };
-        if !self.control.claim(&owner, &work.claims, &[JOB_TRACKING]).await? {
-            return Ok(Requeue::OnEvent);
-        }
+        self.control.claim(&owner, &work.claims, &[JOB_TRACKING]).await?;
         let (outcome, failure) = self.pods(&owner, observed, &work).await;
         let tracked = track(observed, &work, outcome, self.world.now());
         self.count(key, &owner, observed, &work, tracked).await?;

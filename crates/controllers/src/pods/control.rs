@@ -29,6 +29,8 @@ pub struct PodControl {
 pub enum PodError {
     #[error("cannot adopt or release a pod")]
     Claim(#[source] Error),
+    #[error("the pod {0} was to be adopted, and is gone")]
+    Gone(String),
     #[error("{0} was deleted or replaced, and adopts nothing")]
     Replaced(ObjectKey),
     #[error("unable to create pods, no labels")]
@@ -74,9 +76,12 @@ impl PodControl {
         self.pods.clone().namespace(namespace)
     }
 
-    /// Releases and adopts; what is adopted gets `finalizers` too. `false`: a pod that was to be adopted is gone, and the
-    /// event that says so is on its way.
-    pub async fn claim(&self, owner: &Owner, claims: &Claims, finalizers: &[&str]) -> Result<bool, PodError> {
+    /// Releases and adopts; what is adopted gets `finalizers` too.
+    ///
+    /// # Errors
+    /// Also where what was seen is older than what is found out here. No event need follow that concerns the owner, so
+    /// it has to be looked at again.
+    pub async fn claim(&self, owner: &Owner, claims: &Claims, finalizers: &[&str]) -> Result<(), PodError> {
         let pods = self.pods_in(&owner.key.namespace);
         let made = self.unseen.attempts.resolve(&owner.controller.uid, &pods).await;
         let made = made.map_err(PodError::Create)?;
@@ -89,7 +94,7 @@ impl PodControl {
             released.map_err(PodError::Claim)?;
         }
         if claims.adopt.is_empty() {
-            return Ok(true);
+            return Ok(());
         }
         // The cache may show an owner that is gone, and whose successor wants the same pods: only the server knows.
         let live = self.owners.clone().namespace(&owner.key.namespace).get(&owner.key.name).await;
@@ -100,11 +105,11 @@ impl PodControl {
         for pod in &claims.adopt {
             match ownership::adopt(&pods, &pod.key.name, &pod.uid, &owner.controller, finalizers).await {
                 Ok(()) => {}
-                Err(error) if error.is_not_found() => return Ok(false),
+                Err(error) if error.is_not_found() => return Err(PodError::Gone(pod.key.name.to_string())),
                 Err(error) => return Err(PodError::Claim(error)),
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     /// So many creations and these deletions are to be seen before the next decision. Comes before the first of them.

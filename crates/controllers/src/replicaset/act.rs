@@ -28,9 +28,7 @@ impl<S: Set> ReplicaSets<S> {
         plan: Plan,
     ) -> Result<Requeue, ActError> {
         let owner = Owner::named(&observed.set.object.object, S::API_VERSION, S::KIND);
-        if !self.control.claim(&owner, &plan.claims, &[]).await? {
-            return Ok(Requeue::OnEvent);
-        }
+        self.control.claim(&owner, &plan.claims, &[]).await?;
         let managed = match &plan.pods {
             Pods::Keep => Ok(()),
             Pods::Create(count) => self.create(&owner, observed, *count).await,

@@ -29,7 +29,7 @@ pub use history::{Change, History, Objects};
 pub use seeds::{Failure, Played, finds, play, survives};
 
 use climate::{Climate, Trouble};
-use network::{Network, Who};
+use network::{Network, Trace, Who};
 use server::Server;
 
 use crate::world::simulated;
@@ -98,17 +98,11 @@ impl Others {
     }
 }
 
-/// What came of a story.
-pub(crate) struct Story {
-    pub(crate) verdict: Result<(), String>,
-    pub(crate) trace: Vec<String>,
-}
-
-/// Plays the story of a seed.
-async fn tell(scenario: &dyn Scenario, seed: u64) -> Story {
+/// Plays the story of a seed, and answers what did not hold.
+async fn tell(scenario: &dyn Scenario, seed: u64, trace: Trace) -> Result<(), String> {
     let world = simulated(seed);
     let dice = Dice::new(seed);
-    let network = Arc::new(Network::new(dice.clone()));
+    let network = Arc::new(Network::new(dice.clone(), trace));
     let server = Server::start(world, network.clone()).await;
     let tested = live(scenario, &network, &dice, world);
     let verdict = tokio::select! {
@@ -123,7 +117,7 @@ async fn tell(scenario: &dyn Scenario, seed: u64) -> Story {
         network.note(&format!("{} {deed} {} {}", change.revision, change.resource, change.key));
     }
     server.stop().await;
-    Story { verdict, trace: network.trace() }
+    verdict
 }
 
 /// The life of the process under test: it begins, dies when it must, and begins again.
