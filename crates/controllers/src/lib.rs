@@ -33,6 +33,8 @@ pub mod resource_quota;
 pub mod root_ca_publisher;
 pub mod serviceaccount;
 pub mod serviceaccount_token;
+#[cfg(test)]
+mod simulation;
 pub mod statefulset;
 pub mod tainteviction;
 pub mod template;

@@ -8,7 +8,7 @@ use super::plan::{Observed, Plan, Pods, Step};
 use super::{DaemonSets, HASH, SETS, acted_on};
 use crate::frame::Requeue;
 use crate::history::{HistoryError, Settled};
-use crate::pods::{Owner, PodError};
+use crate::pods::{Owner, PodError, look_again};
 use crate::views::Phase;
 use crate::write_status::write_status;
 
@@ -31,9 +31,7 @@ impl DaemonSets {
         plan: Plan,
     ) -> Result<Requeue, ActError> {
         let owner = Owner::of(&observed.set);
-        if !self.control.claim(&owner, &plan.claims, &[]).await? {
-            return Ok(Requeue::OnEvent);
-        }
+        self.control.claim(&owner, &plan.claims, &[]).await?;
         let mut status = plan.status;
         let managed = match &plan.step {
             Step::Going => return Ok(Requeue::OnEvent),
@@ -63,7 +61,7 @@ impl DaemonSets {
         };
         self.note_status(key, observed, &status).await?;
         managed?;
-        Ok(plan.wake_after.map_or(Requeue::OnEvent, Requeue::After))
+        Ok(look_again(observed.settled, plan.wake_after))
     }
 
     async fn replace(

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_api::time::Timestamp;
-use coracle_client::{Access, Expectations, Informer, ObjectKey, Recorder, Resource, WorkQueue, World};
+use coracle_client::{Access, Informer, ObjectKey, Recorder, Resource, WorkQueue, World};
 
 pub use act::ActError;
 pub use plan::{Observed, Plan};
@@ -27,7 +27,7 @@ pub use plan::{Observed, Plan};
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use crate::history::{Revision, Revisions};
 use crate::own_writes::OwnWrites;
-use crate::pods::{self, PodControl};
+use crate::pods::{self, PodControl, Unseen};
 use crate::views::{BY_CONTROLLER, DaemonSet, Node, Pod, orphans_of};
 use patience::Patience;
 
@@ -47,7 +47,7 @@ pub struct DaemonSets {
     set_access: Access,
     control: PodControl,
     history: Revisions,
-    expectations: Arc<Expectations<ObjectKey>>,
+    unseen: Arc<Unseen>,
     written: Arc<OwnWrites>,
     patience: Patience,
     recorder: Recorder,
@@ -74,11 +74,11 @@ impl DaemonSets {
         let revisions: Informer<Revision> = context.informers.of(&revisions_of);
         pods.ensure_index(BY_CONTROLLER, Pod::by_controller);
         revisions.ensure_index(BY_CONTROLLER, Revision::by_controller);
-        let expectations = Arc::new(Expectations::new());
+        let unseen = Arc::new(Unseen::default());
         let written = Arc::new(OwnWrites::default());
-        pods::follow_owners(feeds, &sets, &expectations, queue);
+        pods::follow_owners(feeds, &sets, &unseen, queue);
         let woken = queue.clone();
-        pods::follow_pods(feeds, &sets, &pods, &expectations, move |key| woken.add(key.clone()));
+        pods::follow_pods(feeds, &sets, &pods, &unseen, move |key| woken.add(key.clone()));
         hear::follow(feeds, &sets, &nodes, &revisions, queue);
         let client = context.client(ACCOUNT);
         let set_access = client.resource(&sets_of);
@@ -91,7 +91,7 @@ impl DaemonSets {
             control: PodControl::new(
                 set_access.clone(),
                 client.resource(&pods_of),
-                expectations.clone(),
+                unseen.clone(),
                 written.clone(),
                 recorder.clone(),
             ),
@@ -102,7 +102,7 @@ impl DaemonSets {
                 HASH,
             ),
             set_access,
-            expectations,
+            unseen,
             written,
             patience: Patience::default(),
             recorder,
@@ -136,7 +136,6 @@ impl Controller for DaemonSets {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(set) = self.sets.get(key) else {
-            self.expectations.forget(key);
             self.written.forget(key);
             let left = self.sets.list();
             self.patience.forget(|uid| left.iter().all(|set| set.uid != *uid));
@@ -156,7 +155,7 @@ impl Controller for DaemonSets {
             nodes: self.nodes.list(),
             pods: pods.collect(),
             revisions: revisions.collect(),
-            settled: self.expectations.satisfied(key),
+            settled: self.unseen.expectations.satisfied(&set.uid),
             patience: self.patience.of(&set.uid, acted_on(&set)),
             set,
         };

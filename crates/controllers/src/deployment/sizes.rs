@@ -21,8 +21,10 @@ pub fn size(set: &ReplicaSet) -> i64 {
     i64::try_from(set.replicas()).unwrap_or(i64::MAX)
 }
 
+/// How many of its pods serve and will go on to: where its status is older than its size, those above that are on their
+/// way out, and counting them would let others go too.
 fn available(set: &ReplicaSet) -> i64 {
-    set.counted("availableReplicas")
+    set.counted("availableReplicas").min(size(set))
 }
 
 fn total(sets: &[&Set]) -> i64 {

@@ -13,25 +13,15 @@ use coracle_client::{Access, Error};
 /// How many names are tried, where others have them already: as many as a server tries.
 const NAMES: u32 = 8;
 
-/// The creations of one controller whose outcome is unknown, by the key of what they are for.
-pub struct Attempts<K> {
-    unknown: Mutex<BTreeMap<K, BTreeSet<Text>>>,
+/// The creations of one controller whose outcome is unknown, by the UID of what they are for.
+#[derive(Default)]
+pub struct Attempts {
+    unknown: Mutex<BTreeMap<Text, BTreeSet<Text>>>,
 }
 
-impl<K: Ord + Clone> Default for Attempts<K> {
-    fn default() -> Attempts<K> {
-        Attempts::new()
-    }
-}
-
-impl<K: Ord + Clone> Attempts<K> {
-    /// None yet.
-    pub fn new() -> Attempts<K> {
-        Attempts { unknown: Mutex::new(BTreeMap::new()) }
-    }
-
+impl Attempts {
     /// Creates an object. One without a name is named after its `generateName`.
-    pub async fn create(&self, key: &K, objects: &Access, object: &Value) -> Result<Value, Error> {
+    pub async fn create(&self, owner: &Text, objects: &Access, object: &Value) -> Result<Value, Error> {
         let mut object = object.clone();
         let is_named = !object.meta().name().is_empty();
         let mut tried = 0;
@@ -46,7 +36,7 @@ impl<K: Ord + Clone> Attempts<K> {
                 created => {
                     if created.as_ref().is_err_and(Error::is_uncertain) {
                         let name = Text::new(object.meta().name());
-                        self.lock().entry(key.clone()).or_default().insert(name);
+                        self.lock().entry(owner.clone()).or_default().insert(name);
                     }
                     return created;
                 }
@@ -54,29 +44,33 @@ impl<K: Ord + Clone> Attempts<K> {
         }
     }
 
-    /// Asks what became of the creations for a key. Answers those that did take place: what is older than they are does
+    /// Asks what became of the creations for an owner. Answers those that did take place: what is older than they are does
     /// not show them.
     ///
     /// # Errors
     /// The server cannot be asked: what is unknown stays so.
-    pub async fn resolve(&self, key: &K, objects: &Access) -> Result<Vec<Value>, Error> {
-        let names = self.lock().get(key).cloned().unwrap_or_default();
+    pub async fn resolve(&self, owner: &str, objects: &Access) -> Result<Vec<Value>, Error> {
+        let names = self.lock().get(owner).cloned().unwrap_or_default();
         let mut found = Vec::new();
         for name in names {
             found.extend(objects.find(&name).await?);
-            if let Some(unknown) = self.lock().get_mut(key) {
+            if let Some(unknown) = self.lock().get_mut(owner) {
                 unknown.remove(&name);
             }
+        }
+        let mut all = self.lock();
+        if all.get(owner).is_some_and(BTreeSet::is_empty) {
+            all.remove(owner);
         }
         Ok(found)
     }
 
     /// What they were for is gone.
-    pub fn forget(&self, key: &K) {
-        self.lock().remove(key);
+    pub fn forget(&self, owner: &str) {
+        self.lock().remove(owner);
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<K, BTreeSet<Text>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Text, BTreeSet<Text>>> {
         self.unknown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -125,6 +125,7 @@ impl Follower {
             settles = settles.filter(|at| *at > Instant::now());
             let next = again.into_iter().chain(settles).min();
             tokio::select! {
+                biased;
                 () = until(next) => {}
                 () = heard(&mut self.definitions) => settles = Some(self.gather().await),
                 () = heard(&mut self.services) => settles = Some(self.gather().await),

@@ -27,6 +27,8 @@ pub enum HistoryError {
     Claim(#[source] Error),
     #[error("{0} was deleted or replaced, and adopts nothing")]
     Replaced(ObjectKey),
+    #[error("the revision {0} is there, and has not been seen")]
+    Unseen(String),
     #[error("cannot write a revision")]
     Write(#[source] Error),
     #[error("cannot delete an old revision")]
@@ -109,7 +111,7 @@ impl Revisions {
         Ok(())
     }
 
-    /// Creates a revision; where its name is taken by one of another template, under another name.
+    /// Creates a revision; where its name is taken by one of another template or owner, under another name.
     async fn create(
         &self,
         owner: &Owner,
@@ -131,11 +133,18 @@ impl Revisions {
                 }
                 Err(error) => return Err(HistoryError::Write(error)),
             };
-            // Our own, which the cache does not show yet.
-            if template_in(&taken) == template_in(&wanted) {
-                return Ok(collisions);
+            let is_same = template_in(&taken) == template_in(&wanted);
+            match ownership::Controller::of(taken.meta()).map(|controller| controller.uid) {
+                // Our own, which the cache does not show yet.
+                Some(uid) if is_same && uid == owner.controller.uid => {
+                    self.written.note(&owner.key, REVISIONS, &taken);
+                    return Ok(collisions);
+                }
+                // It is adopted when it is seen.
+                None if is_same => return Err(HistoryError::Unseen(taken.meta().name().to_string())),
+                // Of another template, or a predecessor's of the same name: it goes when it goes, and nobody waits.
+                _ => collisions = Some(collisions.unwrap_or_default() + 1),
             }
-            collisions = Some(collisions.unwrap_or_default() + 1);
         }
     }
 

@@ -11,7 +11,7 @@ use super::plan::{Observed, Plan, Pods, Work};
 use super::track::{Outcome, Tracked, count, finished, track};
 use super::{JOBS, Jobs};
 use crate::frame::Requeue;
-use crate::pods::{Done, Owner, PodError};
+use crate::pods::{Done, Owner, PodError, look_again};
 use crate::views::{JOB_TRACKING, Pod};
 use crate::write_status::with_status;
 
@@ -58,24 +58,16 @@ impl Jobs {
             }
             Plan::Work(work) => work,
         };
-        if !self.control.claim(&owner, &work.claims, &[JOB_TRACKING]).await? {
-            return Ok(Requeue::OnEvent);
-        }
-        let (outcome, failure) = self.pods(key, &owner, observed, &work).await;
+        self.control.claim(&owner, &work.claims, &[JOB_TRACKING]).await?;
+        let (outcome, failure) = self.pods(&owner, observed, &work).await;
         let tracked = track(observed, &work, outcome, self.world.now());
         self.count(key, &owner, observed, &work, tracked).await?;
         failure.map_or(Ok(()), Err)?;
-        Ok(work.wake_after.map_or(Requeue::OnEvent, Requeue::After))
+        Ok(look_again(observed.settled, work.wake_after))
     }
 
     /// Makes and deletes pods, and counts what there is then.
-    async fn pods(
-        &self,
-        key: &ObjectKey,
-        owner: &Owner,
-        observed: &Observed,
-        work: &Work,
-    ) -> (Outcome, Option<ActError>) {
+    async fn pods(&self, owner: &Owner, observed: &Observed, work: &Work) -> (Outcome, Option<ActError>) {
         let claimed = &work.claims.claimed;
         let active: Vec<_> = claimed.iter().filter(|pod| pod.is_active()).collect();
         let ready = |pods: &[Arc<Cached<Pod>>]| pods.iter().filter(|pod| pod.is_ready()).count();
@@ -97,7 +89,7 @@ impl Jobs {
                 outcome.active += done.count;
                 return (outcome, done.failure.map(ActError::Pods));
             }
-            Pods::Remove(pods) => (pods, self.remove(key, owner, pods).await),
+            Pods::Remove(pods) => (pods, self.remove(owner, pods).await),
             Pods::End(pods) => {
                 let done = self.control.delete(owner, pods).await;
                 outcome.may_end = done.count == pods.len() && observed.settled;
@@ -113,16 +105,11 @@ impl Jobs {
     }
 
     /// Deletes pods that are not to count: they are let go first.
-    async fn remove(
-        &self,
-        key: &ObjectKey,
-        owner: &Owner,
-        pods: &[Arc<Cached<Pod>>],
-    ) -> (usize, Option<ActError>) {
+    async fn remove(&self, owner: &Owner, pods: &[Arc<Cached<Pod>>]) -> (usize, Option<ActError>) {
         self.control.expect(owner, 0, pods);
-        let (free, error) = self.let_go(key, pods).await;
+        let (free, error) = self.let_go(owner, pods).await;
         for pod in pods.iter().filter(|pod| !free.iter().any(|free| free.uid == pod.uid)) {
-            self.expectations.deletion_observed(key, &pod.uid);
+            self.unseen.expectations.deletion_observed(&owner.controller.uid, &pod.uid);
         }
         let Done { count, failure } = self.control.delete(owner, &free).await;
         (count, error.map(ActError::LetGo).or(failure.map(ActError::Pods)))
@@ -131,10 +118,10 @@ impl Jobs {
     /// Takes the finalizer from pods; those that have none any more, and the first error.
     async fn let_go(
         &self,
-        key: &ObjectKey,
+        owner: &Owner,
         pods: &[Arc<Cached<Pod>>],
     ) -> (Vec<Arc<Cached<Pod>>>, Option<Error>) {
-        let access = self.control.pods_in(&key.namespace);
+        let access = self.control.pods_in(&owner.key.namespace);
         let patches = pods.iter().map(async |pod| match pod.is_tracked {
             false => (pod, Ok(None)),
             true => (pod, access.patch(&pod.key.name, &let_go_patch(pod)).await.map(Some)),
@@ -144,7 +131,7 @@ impl Jobs {
             match patched {
                 Ok(patched) => {
                     if let Some(patched) = patched {
-                        self.written.note(key, "pods", &patched);
+                        self.written.note(&owner.key, "pods", &patched);
                     }
                     free.push(pod.clone());
                 }
@@ -153,7 +140,7 @@ impl Jobs {
             }
         }
         let uids = free.iter().map(|pod| pod.uid.clone());
-        self.memory().entry(key.clone()).or_default().let_go.extend(uids);
+        self.remembered(&owner.key, &owner.controller.uid, |memory| memory.let_go.extend(uids));
         (free, failure)
     }
 
@@ -175,9 +162,9 @@ impl Jobs {
                 self.recorder.normal(&owner.about, reason, message);
             }
         }
-        let (free, failure) = self.let_go(key, &let_go).await;
+        let (free, failure) = self.let_go(owner, &let_go).await;
         if changed || !free.is_empty() {
-            self.memory().entry(key.clone()).or_default().backoff = work.backoff;
+            self.remembered(key, &owner.controller.uid, |memory| memory.backoff = work.backoff);
         }
         for pod in &free {
             held.remove(&pod.uid);

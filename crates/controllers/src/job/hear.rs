@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use coracle_client::{Change, Expectations, Informer, ObjectKey, WorkQueue};
+use coracle_client::{Change, Informer, ObjectKey, WorkQueue};
 
 use super::BATCH;
 use crate::frame::Feeds;
-use crate::pods::follow_pods;
+use crate::pods::{Unseen, follow_pods};
 use crate::views::{Job, Pod};
 
 pub(super) fn follow(
     feeds: &mut Feeds,
     jobs: &Informer<Job>,
     pods: &Informer<Pod>,
-    expectations: &Arc<Expectations<ObjectKey>>,
+    unseen: &Arc<Unseen>,
     queue: &WorkQueue<ObjectKey>,
 ) {
-    let (woken, expected) = (queue.clone(), expectations.clone());
+    let (woken, forgetting) = (queue.clone(), unseen.clone());
     feeds.follow(jobs, move |change| match change {
         Change::Added { object, .. } => woken.add(object.key.clone()),
         Change::Updated { old, new } => {
@@ -28,12 +28,11 @@ pub(super) fn follow(
             }
         }
         Change::Deleted { object, .. } => {
-            // One of the same name starts clean.
-            expected.forget(&object.key);
+            forgetting.forget(&object.uid);
             woken.add(object.key.clone());
         }
         Change::Synced => {}
     });
     let woken = queue.clone();
-    follow_pods(feeds, jobs, pods, expectations, move |key| woken.add_after(key.clone(), BATCH));
+    follow_pods(feeds, jobs, pods, unseen, move |key| woken.add_after(key.clone(), BATCH));
 }

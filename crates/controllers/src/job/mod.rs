@@ -25,7 +25,7 @@ use async_trait::async_trait;
 use coracle_api::Text;
 use coracle_api::time::Timestamp;
 use coracle_client::queue::ExponentialLimiter;
-use coracle_client::{Access, Expectations, Informer, ObjectKey, Recorder, Resource, WorkQueue, World};
+use coracle_client::{Access, Informer, ObjectKey, Recorder, Resource, WorkQueue, World};
 
 pub use act::ActError;
 use backoff::Backoff;
@@ -33,7 +33,7 @@ pub use plan::{Observed, Plan};
 
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use crate::own_writes::OwnWrites;
-use crate::pods::PodControl;
+use crate::pods::{PodControl, Unseen};
 use crate::views::{BY_CONTROLLER, Job, Pod, orphans_of};
 
 /// The controller's account, and the component in its events.
@@ -51,7 +51,7 @@ pub struct Jobs {
     pods: Informer<Pod>,
     job_access: Access,
     control: PodControl,
-    expectations: Arc<Expectations<ObjectKey>>,
+    unseen: Arc<Unseen>,
     written: Arc<OwnWrites>,
     memory: Mutex<BTreeMap<ObjectKey, Memory>>,
     recorder: Recorder,
@@ -61,6 +61,8 @@ pub struct Jobs {
 /// What is remembered of a Job besides what its status says.
 #[derive(Clone, Debug, Default)]
 struct Memory {
+    /// Whose memory it is: one that follows under the same name starts with none.
+    uid: Text,
     backoff: Backoff,
     /// Pods that were let go: a cache that still shows them as held is too old.
     let_go: BTreeSet<Text>,
@@ -83,16 +85,16 @@ impl Jobs {
         let jobs: Informer<Job> = context.informers.of(&jobs_of);
         let pods: Informer<Pod> = context.informers.of(&pods_of);
         pods.ensure_index(BY_CONTROLLER, Pod::by_controller);
-        let expectations = Arc::new(Expectations::new());
+        let unseen = Arc::new(Unseen::default());
         let written = Arc::new(OwnWrites::default());
-        hear::follow(feeds, &jobs, &pods, &expectations, queue);
+        hear::follow(feeds, &jobs, &pods, &unseen, queue);
         let client = context.client(ACCOUNT);
         let job_access = client.resource(&jobs_of);
         let recorder = context.recorder.clone().component(ACCOUNT);
         let control = PodControl::new(
             job_access.clone(),
             client.resource(&pods_of),
-            expectations.clone(),
+            unseen.clone(),
             written.clone(),
             recorder.clone(),
         );
@@ -101,7 +103,7 @@ impl Jobs {
             pods,
             job_access,
             control,
-            expectations,
+            unseen,
             written,
             memory: Mutex::new(BTreeMap::new()),
             recorder,
@@ -113,8 +115,17 @@ impl Jobs {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What is remembered of this very Job, looked at or changed.
+    fn remembered<R>(&self, key: &ObjectKey, uid: &Text, with: impl FnOnce(&mut Memory) -> R) -> R {
+        let mut all = self.memory();
+        let memory = all.entry(key.clone()).or_default();
+        if memory.uid != *uid {
+            *memory = Memory { uid: uid.clone(), ..Memory::default() };
+        }
+        with(memory)
+    }
+
     fn forget(&self, key: &ObjectKey) {
-        self.expectations.forget(key);
         self.written.forget(key);
         self.memory().remove(key);
     }
@@ -141,7 +152,7 @@ impl Controller for Jobs {
         if self.written.is_behind(key, &[(JOBS, self.jobs.version()), ("pods", self.pods.version())]) {
             return Observation::Behind;
         }
-        let settled = self.expectations.satisfied(key);
+        let settled = self.unseen.expectations.satisfied(&job.uid);
         let own = [job.uid.to_string(), orphans_of(&key.namespace)];
         let pods: Vec<_> = own
             .iter()
@@ -149,13 +160,11 @@ impl Controller for Jobs {
                 self.pods.by_index(BY_CONTROLLER, value).expect("the index was made with the controller")
             })
             .collect();
-        let memory = {
-            let mut all = self.memory();
-            let memory = all.entry(key.clone()).or_default();
+        let memory = self.remembered(key, &job.uid, |memory| {
             // What the cache shows need not be remembered.
             memory.let_go.retain(|uid| pods.iter().any(|pod| pod.uid == *uid && pod.is_tracked));
             memory.clone()
-        };
+        });
         let observed = Observed { pods, settled, let_go: memory.let_go, backoff: memory.backoff, job };
         Observation::Seen { uid: observed.job.uid.clone(), observed }
     }

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use coracle_api::{Text, Value};
-use coracle_client::{Access, Cached, DeleteOptions, Error, Expectations, ObjectKey, Recorder, ownership};
+use coracle_client::{Access, Cached, DeleteOptions, Error, ObjectKey, Recorder, ownership};
 use futures_util::future::join_all;
 
-use super::{Claims, Owner};
-use crate::frame::Attempts;
+use super::{Claims, Owner, Unseen};
 use crate::own_writes::OwnWrites;
 use crate::views::Pod;
 
@@ -20,9 +19,8 @@ const PODS: &str = "pods";
 pub struct PodControl {
     owners: Access,
     pods: Access,
-    expectations: Arc<Expectations<ObjectKey>>,
+    unseen: Arc<Unseen>,
     written: Arc<OwnWrites>,
-    attempts: Attempts<ObjectKey>,
     recorder: Recorder,
 }
 
@@ -31,10 +29,14 @@ pub struct PodControl {
 pub enum PodError {
     #[error("cannot adopt or release a pod")]
     Claim(#[source] Error),
+    #[error("the pod {0} was to be adopted, and is gone")]
+    Gone(String),
     #[error("{0} was deleted or replaced, and adopts nothing")]
     Replaced(ObjectKey),
     #[error("unable to create pods, no labels")]
     NoLabels,
+    #[error("the pod {0} was created after all, and has not been counted")]
+    Unseen(String),
     #[error("cannot create a pod")]
     Create(#[source] Error),
     #[error("cannot delete a pod")]
@@ -62,11 +64,11 @@ impl PodControl {
     pub fn new(
         owners: Access,
         pods: Access,
-        expectations: Arc<Expectations<ObjectKey>>,
+        unseen: Arc<Unseen>,
         written: Arc<OwnWrites>,
         recorder: Recorder,
     ) -> PodControl {
-        PodControl { owners, pods, expectations, written, attempts: Attempts::new(), recorder }
+        PodControl { owners, pods, unseen, written, recorder }
     }
 
     /// The pods of a namespace.
@@ -74,21 +76,25 @@ impl PodControl {
         self.pods.clone().namespace(namespace)
     }
 
-    /// Releases and adopts; what is adopted gets `finalizers` too. `false`: a pod that was to be adopted is gone, or one is
-    /// there that was not counted, and the event that says so is on its way.
-    pub async fn claim(&self, owner: &Owner, claims: &Claims, finalizers: &[&str]) -> Result<bool, PodError> {
+    /// Releases and adopts; what is adopted gets `finalizers` too.
+    ///
+    /// # Errors
+    /// Also where what was seen is older than what is found out here. No event need follow that concerns the owner, so
+    /// it has to be looked at again.
+    pub async fn claim(&self, owner: &Owner, claims: &Claims, finalizers: &[&str]) -> Result<(), PodError> {
         let pods = self.pods_in(&owner.key.namespace);
-        let unseen = self.attempts.resolve(&owner.key, &pods).await.map_err(PodError::Create)?;
-        if !unseen.is_empty() {
-            unseen.iter().for_each(|pod| self.written.note(&owner.key, PODS, pod));
-            return Ok(false);
+        let made = self.unseen.attempts.resolve(&owner.controller.uid, &pods).await;
+        let made = made.map_err(PodError::Create)?;
+        if let Some(pod) = made.first() {
+            made.iter().for_each(|pod| self.written.note(&owner.key, PODS, pod));
+            return Err(PodError::Unseen(pod.meta().name().to_string()));
         }
         for pod in &claims.release {
             let released = ownership::release(&pods, &pod.key.name, &pod.uid, &owner.controller.uid).await;
             released.map_err(PodError::Claim)?;
         }
         if claims.adopt.is_empty() {
-            return Ok(true);
+            return Ok(());
         }
         // The cache may show an owner that is gone, and whose successor wants the same pods: only the server knows.
         let live = self.owners.clone().namespace(&owner.key.namespace).get(&owner.key.name).await;
@@ -99,26 +105,27 @@ impl PodControl {
         for pod in &claims.adopt {
             match ownership::adopt(&pods, &pod.key.name, &pod.uid, &owner.controller, finalizers).await {
                 Ok(()) => {}
-                Err(error) if error.is_not_found() => return Ok(false),
+                Err(error) if error.is_not_found() => return Err(PodError::Gone(pod.key.name.to_string())),
                 Err(error) => return Err(PodError::Claim(error)),
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     /// So many creations and these deletions are to be seen before the next decision. Comes before the first of them.
     pub fn expect(&self, owner: &Owner, creations: usize, deletions: &[Arc<Cached<Pod>>]) {
         let uids: Vec<Text> = deletions.iter().map(|pod| pod.uid.clone()).collect();
-        self.expectations.expect(&owner.key, creations, uids);
+        self.unseen.expectations.expect(&owner.controller.uid, creations, uids);
     }
 
     /// Creates expected pods in batches of 1, 2, 4 …, so that where none can be made few are tried.
     pub async fn create(&self, owner: &Owner, wanted: &[Value]) -> Done {
         let pods = self.pods_in(&owner.key.namespace);
+        let (Unseen { expectations, attempts }, uid) = (&*self.unseen, &owner.controller.uid);
         let (mut left, mut batch, mut done) = (wanted, FIRST_BATCH, Done::default());
         while !left.is_empty() {
             let (now, later) = left.split_at(batch.min(left.len()));
-            for made in join_all(now.iter().map(|pod| self.attempts.create(&owner.key, &pods, pod))).await {
+            for made in join_all(now.iter().map(|pod| attempts.create(uid, &pods, pod))).await {
                 match made {
                     Ok(made) => {
                         done.count += 1;
@@ -127,7 +134,7 @@ impl PodControl {
                     // The namespace goes and takes everything with it: nothing is owed.
                     Err(error) if error.has_cause("NamespaceTerminating") => done.count += 1,
                     Err(error) => {
-                        self.expectations.lower_creations(&owner.key, 1);
+                        expectations.lower_creations(uid, 1);
                         let text = format!("Error creating: {error}");
                         self.recorder.warning(&owner.about, "FailedCreate", text);
                         done.failure.get_or_insert(PodError::Create(error));
@@ -136,17 +143,12 @@ impl PodControl {
             }
             if done.failure.is_some() {
                 // What was not tried is not waited for.
-                self.expectations.lower_creations(&owner.key, later.len());
+                expectations.lower_creations(uid, later.len());
                 break;
             }
             (left, batch) = (later, batch * 2);
         }
         done
-    }
-
-    /// What pods were made for is gone.
-    pub fn forget(&self, key: &ObjectKey) {
-        self.attempts.forget(key);
     }
 
     fn created(&self, owner: &Owner, made: &Value) {
@@ -174,10 +176,10 @@ impl PodControl {
                 // It is gone, or another has its name: either way this one need not be deleted.
                 Err(error) if error.is_not_found() || error.is_conflict() => {
                     done.count += 1;
-                    self.expectations.deletion_observed(&owner.key, &pod.uid);
+                    self.unseen.expectations.deletion_observed(&owner.controller.uid, &pod.uid);
                 }
                 Err(error) => {
-                    self.expectations.deletion_observed(&owner.key, &pod.uid);
+                    self.unseen.expectations.deletion_observed(&owner.controller.uid, &pod.uid);
                     self.recorder.warning(&owner.about, "FailedDelete", format!("Error deleting: {error}"));
                     done.failure.get_or_insert(PodError::Delete(error));
                 }

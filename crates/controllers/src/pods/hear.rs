@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use coracle_client::{Cached, Change, Expectations, Informer, ObjectKey, WorkQueue};
+use coracle_client::{Cached, Change, Informer, ObjectKey, WorkQueue};
 
-use super::PodOwner;
+use super::{PodOwner, Unseen};
 use crate::frame::Feeds;
 use crate::views::Pod;
 
@@ -12,15 +12,14 @@ use crate::views::Pod;
 pub fn follow_owners<O: PodOwner>(
     feeds: &mut Feeds,
     owners: &Informer<O>,
-    expectations: &Arc<Expectations<ObjectKey>>,
+    unseen: &Arc<Unseen>,
     queue: &WorkQueue<ObjectKey>,
 ) {
-    let (queue, expectations) = (queue.clone(), expectations.clone());
+    let (queue, unseen) = (queue.clone(), unseen.clone());
     feeds.follow(owners, move |change| {
         let Some(owner) = change.object() else { return };
         if matches!(change, Change::Deleted { .. }) {
-            // One of the same name starts clean.
-            expectations.forget(&owner.key);
+            unseen.forget(&owner.uid);
         }
         queue.add(owner.key.clone());
     });
@@ -31,16 +30,16 @@ pub fn follow_pods<O: PodOwner>(
     feeds: &mut Feeds,
     owners: &Informer<O>,
     pods: &Informer<Pod>,
-    expectations: &Arc<Expectations<ObjectKey>>,
+    unseen: &Arc<Unseen>,
     wake: impl Fn(&ObjectKey) + Send + 'static,
 ) {
-    let listener = Listener { owners: owners.clone(), expectations: expectations.clone(), wake };
+    let listener = Listener { owners: owners.clone(), unseen: unseen.clone(), wake };
     feeds.follow(pods, move |change| listener.hear(&change));
 }
 
 struct Listener<O: Send + Sync + 'static, W> {
     owners: Informer<O>,
-    expectations: Arc<Expectations<ObjectKey>>,
+    unseen: Arc<Unseen>,
     wake: W,
 }
 
@@ -51,7 +50,7 @@ impl<O: PodOwner, W: Fn(&ObjectKey)> Listener<O, W> {
             Change::Added { object, .. } if object.is_being_deleted => self.going(object),
             Change::Added { object, .. } => match self.owner(object) {
                 Some(owner) => {
-                    self.expectations.creation_observed(&owner.key);
+                    self.unseen.expectations.creation_observed(&owner.uid);
                     (self.wake)(&owner.key);
                 }
                 // An orphan was created by somebody else: it counts for no expectation.
@@ -89,7 +88,7 @@ impl<O: PodOwner, W: Fn(&ObjectKey)> Listener<O, W> {
     /// Its deletion has been seen, by its mark or by its end: both count once.
     fn going(&self, pod: &Arc<Cached<Pod>>) {
         if let Some(owner) = self.owner(pod) {
-            self.expectations.deletion_observed(&owner.key, &pod.uid);
+            self.unseen.expectations.deletion_observed(&owner.uid, &pod.uid);
             (self.wake)(&owner.key);
         }
     }

@@ -2,13 +2,14 @@
 //! deleted.
 //!
 //! `hear` turns changes of pods into keys of their owners; [`claims`] says which pods are whose; [`PodControl`] acts:
-//! it adopts and releases, creates in batches that double, deletes, tells people, and notes what is to be seen before
-//! the next decision.
+//! it adopts and releases, creates in batches that double, deletes, tells people, and notes in [`Unseen`] what is to be
+//! seen before the next decision.
 
 mod claims;
 mod control;
 mod hear;
 pub mod rank;
+mod unseen;
 
 use coracle_api::{Map, Value};
 use coracle_client::ownership::Controller;
@@ -17,6 +18,7 @@ use coracle_client::{Cached, ObjectKey, ObjectReference, Projection};
 pub use claims::{Claims, claims};
 pub use control::{Done, PodControl, PodError};
 pub use hear::{follow_owners, follow_pods};
+pub use unseen::{Unseen, look_again};
 
 /// An object that controls the pods which it selects.
 pub trait PodOwner: Projection {

@@ -1,16 +1,13 @@
 //! What the plan says, done.
 
-use std::time::Duration;
-
 use coracle_api::Value;
-use coracle_client::expectations::GIVEN_UP_AFTER;
 use coracle_client::{Error, ObjectKey};
 
 use super::plan::{Observed, Plan, Pods};
 use super::status::{Failure, status};
 use super::{ReplicaSets, Set};
 use crate::frame::Requeue;
-use crate::pods::{Owner, PodError};
+use crate::pods::{Owner, PodError, look_again};
 use crate::template;
 use crate::write_status::write_status;
 
@@ -31,9 +28,7 @@ impl<S: Set> ReplicaSets<S> {
         plan: Plan,
     ) -> Result<Requeue, ActError> {
         let owner = Owner::named(&observed.set.object.object, S::API_VERSION, S::KIND);
-        if !self.control.claim(&owner, &plan.claims, &[]).await? {
-            return Ok(Requeue::OnEvent);
-        }
+        self.control.claim(&owner, &plan.claims, &[]).await?;
         let managed = match &plan.pods {
             Pods::Keep => Ok(()),
             Pods::Create(count) => self.create(&owner, observed, *count).await,
@@ -45,13 +40,7 @@ impl<S: Set> ReplicaSets<S> {
         let failure = managed.as_ref().err().map(|error| failure(&plan.pods, error));
         self.note_status(key, observed, &plan, failure.as_ref()).await?;
         managed?;
-        // Had it gone, or been followed by another, while this was done, nobody would take away what it expects.
-        if self.sets.get(key).is_none_or(|set| set.uid != observed.set.uid) {
-            self.expectations.forget(key);
-        }
-        // What is waited for may never be seen: then it is looked at when the waiting ends.
-        let waits = (!observed.settled).then_some(GIVEN_UP_AFTER + Duration::from_secs(1));
-        Ok([plan.wake_after, waits].into_iter().flatten().min().map_or(Requeue::OnEvent, Requeue::After))
+        Ok(look_again(observed.settled, plan.wake_after))
     }
 
     async fn create(&self, owner: &Owner, observed: &Observed, count: usize) -> Result<(), PodError> {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use coracle_api::Text;
 use coracle_api::time::Timestamp;
-use coracle_client::{Access, Cached, Expectations, Informer, ObjectKey, Resource, WorkQueue, World};
+use coracle_client::{Access, Cached, Informer, ObjectKey, Resource, WorkQueue, World};
 use tracing::warn;
 
 pub use act::ActError;
@@ -26,7 +26,7 @@ pub use plan::{Observed, Plan};
 
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use crate::own_writes::OwnWrites;
-use crate::pods::{self, PodControl, PodOwner};
+use crate::pods::{self, PodControl, PodOwner, Unseen};
 use crate::views::{BY_CONTROLLER, Pod, ReplicaSet, orphans_of};
 
 /// A kind of which each object keeps so many pods.
@@ -68,7 +68,7 @@ pub struct ReplicaSets<S: Set> {
     pods: Informer<Pod>,
     set_access: Access,
     control: PodControl,
-    expectations: Arc<Expectations<ObjectKey>>,
+    unseen: Arc<Unseen>,
     written: Arc<OwnWrites>,
     world: World,
 }
@@ -91,21 +91,21 @@ impl<S: Set> ReplicaSets<S> {
         let pods: Informer<Pod> = context.informers.of(&pods_of);
         sets.ensure_index(BY_CONTROLLER, <S as Set>::by_controller);
         pods.ensure_index(BY_CONTROLLER, Pod::by_controller);
-        let expectations = Arc::new(Expectations::new());
+        let unseen = Arc::new(Unseen::default());
         let written = Arc::new(OwnWrites::default());
-        pods::follow_owners(feeds, &sets, &expectations, queue);
+        pods::follow_owners(feeds, &sets, &unseen, queue);
         let woken = queue.clone();
-        pods::follow_pods(feeds, &sets, &pods, &expectations, move |key| woken.add(key.clone()));
+        pods::follow_pods(feeds, &sets, &pods, &unseen, move |key| woken.add(key.clone()));
         let client = context.client(S::ACCOUNT);
         let set_access = client.resource(&sets_of);
         let control = PodControl::new(
             set_access.clone(),
             client.resource(&pods_of),
-            expectations.clone(),
+            unseen.clone(),
             written.clone(),
             context.recorder.clone().component(S::ACCOUNT),
         );
-        ReplicaSets { sets, pods, set_access, control, expectations, written, world: context.world }
+        ReplicaSets { sets, pods, set_access, control, unseen, written, world: context.world }
     }
 
     fn pods_found(&self, value: &str) -> Vec<Arc<Cached<Pod>>> {
@@ -141,9 +141,7 @@ impl<S: Set> Controller for ReplicaSets<S> {
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
         let Some(set) = self.sets.get(key) else {
-            self.expectations.forget(key);
             self.written.forget(key);
-            self.control.forget(key);
             return Observation::Gone;
         };
         if self.written.is_behind(key, &[(S::PLURAL, self.sets.version()), ("pods", self.pods.version())]) {
@@ -157,7 +155,7 @@ impl<S: Set> Controller for ReplicaSets<S> {
         let mut pods = self.pods_found(&set.uid);
         pods.extend(self.pods_found(&orphans_of(&key.namespace)));
         let neighbours = self.neighbours(&set, &set.uid);
-        let settled = self.expectations.satisfied(key);
+        let settled = self.unseen.expectations.satisfied(&set.uid);
         Observation::Seen { uid: set.uid.clone(), observed: Observed { set, pods, neighbours, settled } }
     }
 

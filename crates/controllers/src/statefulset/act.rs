@@ -48,9 +48,7 @@ impl StatefulSets {
         plan: Plan,
     ) -> Result<Requeue, ActError> {
         let owner = Owner::of(&observed.set);
-        if !self.control.claim(&owner, &plan.claims, &[]).await? {
-            return Ok(Requeue::OnEvent);
-        }
+        self.control.claim(&owner, &plan.claims, &[]).await?;
         let mut status = plan.status;
         let template = observed.set.template().cloned().unwrap_or_default();
         let parent = &observed.set.object.object;

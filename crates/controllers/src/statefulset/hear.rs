@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use coracle_client::{Change, Expectations, Informer, Metadata, ObjectKey, WorkQueue};
+use coracle_client::{Change, Informer, Metadata, ObjectKey, WorkQueue};
 
 use crate::frame::Feeds;
 use crate::history::Revision;
-use crate::pods::{follow_owners, follow_pods};
+use crate::pods::{Unseen, follow_owners, follow_pods};
 use crate::views::{Pod, StatefulSet};
 
 pub(super) fn follow(
@@ -15,12 +15,12 @@ pub(super) fn follow(
     pods: &Informer<Pod>,
     revisions: &Informer<Revision>,
     claims: &Informer<Metadata>,
-    expectations: &Arc<Expectations<ObjectKey>>,
+    unseen: &Arc<Unseen>,
     queue: &WorkQueue<ObjectKey>,
 ) {
-    follow_owners(feeds, sets, expectations, queue);
+    follow_owners(feeds, sets, unseen, queue);
     let woken = queue.clone();
-    follow_pods(feeds, sets, pods, expectations, move |key| woken.add(key.clone()));
+    follow_pods(feeds, sets, pods, unseen, move |key| woken.add(key.clone()));
     let (all, woken) = (sets.clone(), queue.clone());
     feeds.follow(revisions, move |change| {
         let Some(revision) = change.object() else { return };

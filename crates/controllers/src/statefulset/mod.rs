@@ -17,9 +17,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use coracle_api::time::Timestamp;
-use coracle_client::{
-    Access, Cached, Expectations, Informer, Metadata, ObjectKey, Recorder, Resource, WorkQueue,
-};
+use coracle_client::{Access, Cached, Informer, Metadata, ObjectKey, Recorder, Resource, WorkQueue};
 
 pub use act::ActError;
 pub use plan::{Observed, Plan};
@@ -27,7 +25,7 @@ pub use plan::{Observed, Plan};
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use crate::history::{Revision, Revisions};
 use crate::own_writes::OwnWrites;
-use crate::pods::PodControl;
+use crate::pods::{PodControl, Unseen};
 use crate::views::{BY_CONTROLLER, Pod, StatefulSet, orphans_of};
 use identity::claim_name;
 
@@ -77,7 +75,7 @@ impl StatefulSets {
         pods.ensure_index(BY_CONTROLLER, Pod::by_controller);
         revisions.ensure_index(BY_CONTROLLER, Revision::by_controller);
         // Names say what is there: nothing that was set in motion can be done twice, and nothing is expected.
-        let nothing = Arc::new(Expectations::new());
+        let nothing = Arc::new(Unseen::default());
         let written = Arc::new(OwnWrites::default());
         hear::follow(feeds, &sets, &pods, &revisions, &claims, &nothing, queue);
         let client = context.client(ACCOUNT);

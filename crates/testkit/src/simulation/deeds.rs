@@ -1,10 +1,11 @@
 //! What users, nodes and others do in many scenarios.
 
 use coracle_api::codec::json;
+use coracle_api::owner::controller_of;
 use coracle_api::{Map, Value};
 use coracle_client::{Access, DeleteOptions, Patch};
 
-use super::Others;
+use super::{Objects, Others};
 
 /// One of the objects that there are, as they are now.
 pub async fn any(others: &Others, of: &Access) -> Option<Value> {
@@ -28,18 +29,65 @@ pub async fn delete_any(others: &Others, of: &Access) {
 
 /// A node is further with one of the pods: it runs and is ready, is not ready any more, or has ended, well or not.
 pub async fn pod_goes_on(others: &Others, pods: &Access) {
-    let Some(mut pod) = any(others, pods).await else { return };
+    let Some(pod) = any(others, pods).await else { return };
     let is_over = matches!(phase(&pod), "Succeeded" | "Failed");
-    let (phase, ready) = match others.dice.below(10) {
+    let state = match others.dice.below(10) {
         _ if is_over => return,
-        0..=5 => ("Running", "True"),
-        6 | 7 => ("Running", "False"),
-        8 => ("Failed", "False"),
-        _ => ("Succeeded", "False"),
+        0..=5 => READY,
+        6 | 7 => UNREADY,
+        8 => FAILED,
+        _ => SUCCEEDED,
     };
+    pod_becomes(pods, pod, state).await;
+}
+
+/// How far a node is with a pod: its phase, and whether it is ready.
+pub type PodState = (&'static str, &'static str);
+
+/// It runs and is ready.
+pub const READY: PodState = ("Running", "True");
+/// It runs and is not ready.
+pub const UNREADY: PodState = ("Running", "False");
+/// It has ended, and not well.
+pub const FAILED: PodState = ("Failed", "False");
+/// It has ended well.
+pub const SUCCEEDED: PodState = ("Succeeded", "False");
+
+/// A node says how far it is with a pod.
+pub async fn pod_becomes(pods: &Access, mut pod: Value, (phase, ready): PodState) {
     let text = format!(r#"{{"phase":"{phase}","conditions":[{{"type":"Ready","status":"{ready}"}}]}}"#);
     pod.as_object_mut().unwrap().insert("status", json::parse(text.as_bytes()).unwrap());
     drop(pods.clone().subresource("status").update(&pod).await);
+}
+
+/// Nodes bring every pod to where it should be, as far as it has not ended; whether there was one that was not there.
+pub async fn all_pods_become(pods: &Access, state: PodState) -> bool {
+    let Ok(all) = pods.list_all(&Default::default()).await else { return false };
+    let mut found = false;
+    for pod in all.items.into_iter().filter(is_active) {
+        if (phase(&pod), if is_ready(&pod) { "True" } else { "False" }) != state {
+            found = true;
+            pod_becomes(pods, pod, state).await;
+        }
+    }
+    found
+}
+
+/// Whether a pod is ready.
+pub fn is_ready(pod: &Value) -> bool {
+    let conditions = pod.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
+    conditions.iter().any(|condition| condition.get("status").and_then(Value::as_str) == Some("True"))
+}
+
+/// The pods that count and that something controls.
+pub fn owned<'a>(objects: &'a Objects, uid: &str) -> impl Iterator<Item = &'a Value> {
+    let mine = move |pod: &&Value| controller_of(pod.meta()).is_some_and(|owner| owner.uid == uid);
+    objects.of("pods").filter(|pod| is_active(pod)).filter(mine)
+}
+
+/// A number below an object; 0 where there is none.
+pub fn number(object: &Value, path: &[&str]) -> i64 {
+    object.at(path).and_then(Value::as_int).unwrap_or_default()
 }
 
 /// How far a pod is.

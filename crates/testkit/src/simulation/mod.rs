@@ -29,7 +29,7 @@ pub use history::{Change, History, Objects};
 pub use seeds::{Failure, Played, finds, play, survives};
 
 use climate::{Climate, Trouble};
-use network::{Network, Who};
+use network::{Network, Trace, Who};
 use server::Server;
 
 use crate::world::simulated;
@@ -38,6 +38,9 @@ use crate::world::simulated;
 const BETWEEN: usize = 1500;
 /// How long the process under test is down at most, in milliseconds.
 const DEAD: usize = 2000;
+/// The shortest and the longest time between two looks whether everything has come to rest.
+const SHORT: Duration = Duration::from_secs(1);
+const LONG: Duration = Duration::from_secs(5 * 60);
 /// In calm weather everything must be as it should after this long.
 const PATIENCE: Duration = Duration::from_secs(40 * 60);
 
@@ -52,6 +55,11 @@ pub trait Scenario: Send + Sync {
 
     /// One deed of users, nodes or other components. What fails, fails: the server may be away.
     async fn deed(&self, others: &Others);
+
+    /// What nodes do about everything there is, while the cluster comes to rest; whether there was something to do.
+    async fn attend(&self, _: &Others) -> bool {
+        false
+    }
 
     /// What must have held at every moment.
     fn always(&self, history: &History) -> Result<(), String>;
@@ -90,17 +98,11 @@ impl Others {
     }
 }
 
-/// What came of a story.
-pub(crate) struct Story {
-    pub(crate) verdict: Result<(), String>,
-    pub(crate) trace: Vec<String>,
-}
-
-/// Plays the story of a seed.
-async fn tell(scenario: &dyn Scenario, seed: u64) -> Story {
+/// Plays the story of a seed, and answers what did not hold.
+async fn tell(scenario: &dyn Scenario, seed: u64, trace: Trace) -> Result<(), String> {
     let world = simulated(seed);
     let dice = Dice::new(seed);
-    let network = Arc::new(Network::new(dice.clone()));
+    let network = Arc::new(Network::new(dice.clone(), trace));
     let server = Server::start(world, network.clone()).await;
     let tested = live(scenario, &network, &dice, world);
     let verdict = tokio::select! {
@@ -115,7 +117,7 @@ async fn tell(scenario: &dyn Scenario, seed: u64) -> Story {
         network.note(&format!("{} {deed} {} {}", change.revision, change.resource, change.key));
     }
     server.stop().await;
-    Story { verdict, trace: network.trace() }
+    verdict
 }
 
 /// The life of the process under test: it begins, dies when it must, and begins again.
@@ -154,7 +156,7 @@ async fn events(
     network.note("calm");
     network.calm();
     server.fail_syncs(0);
-    rest(scenario, server).await
+    rest(scenario, server, &others).await
 }
 
 async fn cause(trouble: Trouble, network: &Network, server: &Server, dice: &Dice) {
@@ -172,21 +174,25 @@ async fn cause(trouble: Trouble, network: &Network, server: &Server, dice: &Dice
 }
 
 /// Waits until nothing is written any more and everything is as it should be.
-async fn rest(scenario: &dyn Scenario, server: &Server) -> Result<(), String> {
-    let (mut pause, mut waited) = (Duration::from_secs(1), Duration::ZERO);
+async fn rest(scenario: &dyn Scenario, server: &Server, others: &Others) -> Result<(), String> {
+    let (mut pause, mut waited) = (SHORT, Duration::ZERO);
     loop {
         let before = server.store().revision();
         tokio::time::sleep(pause).await;
         waited += pause;
         let is_quiet = server.store().revision() == before;
-        let settled = match is_quiet {
-            true => scenario.settled(&Objects::now(&server.store()).await),
-            false => Err("it does not come to rest".to_string()),
+        let settled = if scenario.attend(others).await {
+            pause = SHORT;
+            Err("nodes always find something to do".to_string())
+        } else if is_quiet {
+            scenario.settled(&Objects::now(&server.store()).await)
+        } else {
+            Err("it does not come to rest".to_string())
         };
         match settled {
             Ok(()) => return Ok(()),
             Err(complaint) if waited > PATIENCE => return Err(format!("in the end: {complaint}")),
-            Err(_) => pause = (pause * 2).min(Duration::from_secs(5 * 60)),
+            Err(_) => pause = (pause * 2).min(LONG),
         }
     }
 }

@@ -37,9 +37,13 @@ const GONE: &str = concat!(
 /// A change that changes nothing that matters, but the version.
 const INTERFERENCE: &str = r#"{"metadata":{"annotations":{"simulation/touched":"WHEN"}}}"#;
 
+/// Everything that happened, line by line. It outlives a story that panics.
+pub(crate) type Trace = Arc<Mutex<Vec<String>>>;
+
 /// What all wires share.
 pub(crate) struct Network {
     state: Mutex<State>,
+    trace: Trace,
     dice: Dice,
     begun: Instant,
     cuts: Cuts,
@@ -55,7 +59,6 @@ struct State {
     forgetful_until: Instant,
     /// After how many writes the process under test dies.
     writes_left: Option<usize>,
-    trace: Vec<String>,
 }
 
 /// Moments at which all streams break off. Those who wait for one are told in the order in which they began to.
@@ -120,7 +123,7 @@ enum Lost {
 }
 
 impl Network {
-    pub(crate) fn new(dice: Dice) -> Network {
+    pub(crate) fn new(dice: Dice, trace: Trace) -> Network {
         let now = Instant::now();
         let state = State {
             door: None,
@@ -128,10 +131,9 @@ impl Network {
             stalled_until: now,
             forgetful_until: now,
             writes_left: None,
-            trace: Vec::new(),
         };
         let state = Mutex::new(state);
-        Network { state, dice, begun: now, cuts: Cuts::default(), crashed: Notify::new() }
+        Network { state, trace, dice, begun: now, cuts: Cuts::default(), crashed: Notify::new() }
     }
 
     pub(crate) fn wire(self: &Arc<Network>, who: Who, name: &str, groups: &[&str]) -> Arc<dyn Transport> {
@@ -182,11 +184,7 @@ impl Network {
     /// Writes down what happened.
     pub(crate) fn note(&self, what: &str) {
         let at = self.begun.elapsed().as_millis();
-        self.state().trace.push(format!("{at:>8} {what}"));
-    }
-
-    pub(crate) fn trace(&self) -> Vec<String> {
-        self.state().trace.clone()
+        self.trace.lock().unwrap().push(format!("{at:>8} {what}"));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

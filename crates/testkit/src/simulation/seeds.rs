@@ -3,14 +3,15 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::panic;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, Once};
+use std::sync::{Mutex, Once, PoisonError};
 use std::thread;
 
 use tokio::runtime::{Builder, Runtime};
 
-use super::{Scenario, Story, server, tell};
+use super::network::Trace;
+use super::{Scenario, server, tell};
 
 /// How many lines of a story that failed are printed.
 const PRINTED: usize = 250;
@@ -92,7 +93,11 @@ pub fn play(scenario: &dyn Scenario, seed: u64) -> Played {
     server::make_template();
     watch_panics();
     PANICS.set(Some(Vec::new()));
-    let Story { verdict, trace } = runtime().block_on(tell(scenario, seed));
+    let trace = Trace::default();
+    let told = || runtime().block_on(tell(scenario, seed, trace.clone()));
+    // A story that panics is one that failed; what panicked stands among the panics.
+    let verdict = panic::catch_unwind(AssertUnwindSafe(told)).unwrap_or(Ok(()));
+    let trace = std::mem::take(&mut *trace.lock().unwrap_or_else(PoisonError::into_inner));
     let panics = PANICS.take().unwrap_or_default();
     let mut hasher = DefaultHasher::new();
     trace.hash(&mut hasher);

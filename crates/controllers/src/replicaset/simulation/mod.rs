@@ -10,7 +10,7 @@ use coracle_api::owner::controller_of;
 use coracle_api::{Map, Value};
 use coracle_client::{DeleteOptions, WorkQueue};
 use coracle_testkit::objects::{pod, replica_set};
-use coracle_testkit::simulation::deeds::{self, has_labels, is_active};
+use coracle_testkit::simulation::deeds::{self, has_labels, is_active, is_ready, number, owned};
 use coracle_testkit::simulation::{History, Objects, Others, Process, Scenario, finds, play, survives};
 
 use super::ReplicaSets;
@@ -127,7 +127,7 @@ impl Scenario for Sets {
                 return Err(format!("{} is not adopted", pod.meta().name()));
             }
             let ready = owned(objects, uid).filter(|pod| is_ready(pod)).count();
-            let status = |name: &str| set.at(&["status", name]).and_then(Value::as_int).unwrap_or_default();
+            let status = |name: &str| number(set, &["status", name]);
             let said = (status("replicas"), status("readyReplicas"), status("observedGeneration"));
             let right = (as_int(wanted), as_int(ready), set.meta().generation());
             if said != right {
@@ -136,12 +136,6 @@ impl Scenario for Sets {
         }
         Ok(())
     }
-}
-
-/// The pods that count and that something controls.
-fn owned<'a>(objects: &'a Objects, uid: &str) -> impl Iterator<Item = &'a Value> {
-    let mine = move |pod: &&Value| controller_of(pod.meta()).is_some_and(|owner| owner.uid == uid);
-    objects.of("pods").filter(|pod| is_active(pod)).filter(mine)
 }
 
 fn replicas(set: &Value) -> usize {
@@ -153,11 +147,6 @@ fn selector(name: &str) -> Map {
     let mut labels = Map::new();
     labels.insert("app", name);
     labels
-}
-
-fn is_ready(pod: &Value) -> bool {
-    let conditions = pod.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
-    conditions.iter().any(|condition| condition.get("status").and_then(Value::as_str) == Some("True"))
 }
 
 fn as_int(count: usize) -> i64 {

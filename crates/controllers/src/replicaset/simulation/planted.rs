@@ -57,7 +57,9 @@ around!(CreatesTwice);
 
 impl ExpectsNothing {
     fn see(&self, key: &ObjectKey) -> Observation<Observed> {
-        self.0.expectations.forget(key);
+        if let Some(set) = self.0.sets.get(key) {
+            self.0.unseen.forget(&set.uid);
+        }
         self.0.written.forget(key);
         self.0.observe(key)
     }
@@ -87,7 +89,7 @@ impl CreatesTwice {
         if !matches!(done, Err(ActError::Pods(PodError::Create(_)))) {
             return done;
         }
-        self.0.control.forget(key);
+        self.0.unseen.attempts.forget(&observed.set.uid);
         self.0.carry_out(key, observed, plan).await
     }
 }

@@ -1,0 +1,32 @@
+//! What was set in motion for owners of pods and has not been seen yet, by the owners' UIDs.
+
+use std::time::Duration;
+
+use coracle_client::Expectations;
+use coracle_client::expectations::GIVEN_UP_AFTER;
+
+use crate::frame::{Attempts, Requeue};
+
+/// Shared by what hears of pods and what acts on them.
+#[derive(Default)]
+pub struct Unseen {
+    /// Creations and deletions that will be heard of.
+    pub expectations: Expectations,
+    /// Creations of which nobody knows whether they took place.
+    pub attempts: Attempts,
+}
+
+impl Unseen {
+    /// The owner is gone.
+    pub fn forget(&self, owner: &str) {
+        self.expectations.forget(owner);
+        self.attempts.forget(owner);
+    }
+}
+
+/// When to look again at an owner that is to be looked at after some time anyway, or not. Where something is waited for
+/// that may never be seen, it is looked at when the waiting ends.
+pub fn look_again(settled: bool, wake_after: Option<Duration>) -> Requeue {
+    let waits = (!settled).then_some(GIVEN_UP_AFTER + Duration::from_secs(1));
+    wake_after.into_iter().chain(waits).min().map_or(Requeue::OnEvent, Requeue::After)
+}
