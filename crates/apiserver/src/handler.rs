@@ -151,18 +151,13 @@ impl Server {
             }
             "delete" => {
                 let options = delete_options(query, headers, body).await?;
-                let answer = match self.registry.delete(&scope, &target.name, &options).await? {
-                    Deleted::Pending(entry) | Deleted::Shown(entry) => {
-                        self.shown(StatusCode::OK, Shown::Entry(&entry), &scope, &rendering)?
-                    }
-                    Deleted::Gone(entry) => {
-                        self.shown(StatusCode::OK, Shown::Tree(&success(&entry, &scope)), &scope, &rendering)?
-                    }
-                };
+                let deleted = self.registry.delete(&scope, &target.name, &options).await?;
+                let answer = self.deleted(&deleted, &scope, &rendering)?;
                 Ok(answer::with_warnings(answer, &scope.delete_notices(&options)))
             }
             "deletecollection" => {
-                let (options, which) = (delete_options(query, headers, body).await?, ListOptions::parse(query)?);
+                let (options, which) =
+                    (delete_options(query, headers, body).await?, ListOptions::parse(query)?);
                 let list = self.registry.delete_collection(&scope, &which, &options).await?;
                 let answer = self.listed(list, &scope, &rendering, headers)?;
                 Ok(answer::with_warnings(answer, &scope.delete_notices(&options)))
@@ -215,6 +210,19 @@ impl Server {
     ) -> Result<Answer, ApiError> {
         let content = rendering.object(shown, scope, (self.registry.now)())?;
         Ok(answer::bytes(status, rendering.form.media_type.as_str(), content))
+    }
+
+    /// What is left of a deleted object, or that it is gone.
+    fn deleted(
+        &self,
+        deleted: &Deleted,
+        scope: &Scope<'_>,
+        rendering: &Rendering,
+    ) -> Result<Answer, ApiError> {
+        let (Deleted::Pending(entry) | Deleted::Shown(entry) | Deleted::Gone(entry)) = deleted;
+        let success = matches!(deleted, Deleted::Gone(_)).then(|| success(entry, scope));
+        let shown = success.as_ref().map_or(Shown::Entry(entry), Shown::Tree);
+        self.shown(StatusCode::OK, shown, scope, rendering)
     }
 
     fn listed(

@@ -222,7 +222,7 @@ static AHEAD: AtomicI64 = AtomicI64::new(0);
 async fn a_token_is_renewed_in_its_file_when_four_fifths_of_its_time_are_over() {
     let setting = Setting::of(Cluster::start_with_https().await).await;
     let now = || coracle_testkit::REAL.now().plus_seconds(AHEAD.load(Ordering::Relaxed));
-    let world = coracle_client::World { now, ..setting.client.world() };
+    let world = World { now, ..setting.client.world() };
     let client = Client::new(setting.cluster.transport(), world);
     let (volumes, _changed, _tasks) = opened(&client, setting.folder.path());
     setting
