@@ -156,11 +156,10 @@ impl Server {
                 Ok(answer::with_warnings(answer, &scope.delete_notices(&options)))
             }
             "deletecollection" => {
-                let (options, which) =
-                    (delete_options(query, headers, body).await?, ListOptions::parse(query)?);
-                let list = self.registry.delete_collection(&scope, &which, &options).await?;
+                let (how, which) = (delete_options(query, headers, body).await?, ListOptions::parse(query)?);
+                let list = self.registry.delete_collection(&scope, &which, &how).await?;
                 let answer = self.listed(list, &scope, &rendering, headers)?;
-                Ok(answer::with_warnings(answer, &scope.delete_notices(&options)))
+                Ok(answer::with_warnings(answer, &scope.delete_notices(&how)))
             }
             verb => {
                 let result = self.write(verb, &scope, &target.name, part, headers, query, body).await?;

@@ -99,7 +99,7 @@ impl Server {
         paths.sort_unstable();
         paths.dedup();
         let mut index = Map::new();
-        index.insert("paths", paths.iter().map(|path| Value::string(path)).collect::<Vec<_>>());
+        index.insert("paths", paths.iter().map(Value::string).collect::<Vec<_>>());
         Value::Object(index)
     }
 }

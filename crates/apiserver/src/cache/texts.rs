@@ -33,11 +33,14 @@ impl Texts {
 
 /// Seven bits a byte, the lowest first; the highest bit says that more follow.
 fn write_length(mut length: usize, out: &mut Vec<u8>) {
-    while length >= 0x80 {
-        out.push((length & 0x7f) as u8 | 0x80);
+    loop {
+        let low = u8::try_from(length & 0x7f).expect("seven bits");
         length >>= 7;
+        if length == 0 {
+            return out.push(low);
+        }
+        out.push(low | 0x80);
     }
-    out.push((length & 0x7f) as u8);
 }
 
 fn read_length(rest: &mut &[u8]) -> usize {

@@ -31,9 +31,11 @@ pub struct Kept<'a> {
     pub secret: &'a str,
 }
 
+type Sign = dyn Fn(&Kept<'_>) -> Option<String> + Send + Sync;
+
 /// Signs tokens; `None`: it could not.
 #[derive(Clone)]
-pub struct TokenSigner(pub Arc<dyn Fn(&Kept<'_>) -> Option<String> + Send + Sync>);
+pub struct TokenSigner(pub Arc<Sign>);
 
 impl fmt::Debug for TokenSigner {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
