@@ -162,7 +162,7 @@ mod tests {
         let expectations = Expectations::new();
         for round in 0..10 {
             for owner in 0..MANY {
-                expectations.expect(&Text::new(&format!("{round}-{owner}")), 1, NOTHING);
+                expectations.expect(&Text::new(format!("{round}-{owner}")), 1, NOTHING);
             }
             tokio::time::advance(GIVEN_UP_AFTER + Duration::from_secs(1)).await;
         }

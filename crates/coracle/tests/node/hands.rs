@@ -82,7 +82,10 @@ fn ports(machine: &Machine) {
     eventually("it ends", || match forwarding.try_wait().unwrap() {
         Some(_) => Ok(()),
         // One that goes on is told to end, as Ctrl-C would.
-        None => Err(forwarding.kill().unwrap()),
+        None => {
+            forwarding.kill().unwrap();
+            Err("it goes on")
+        }
     });
     forwarding.stderr.take().unwrap().read_to_string(&mut told).unwrap();
     let words = "the pod has ended or was deleted since the forwarding began";
