@@ -127,7 +127,10 @@ async fn a_shared_pid_namespace_outlives_a_supervisor() {
     let one = node.run(&sandbox, &pod, sharing("one", "sleep 1000")).await;
     replaced(&node, &sandbox, &one).await;
     let two = node.run(&sandbox, &pod, sharing("two", "sleep 1000")).await;
-    let (_, seen, _) = node.exec(&two, "ps -o args | grep -c '^sleep 1000'").await;
+    // The shell of a script needs a moment until it is what it runs.
+    let both = "for try in $(seq 100); do count=$(ps -o args | grep -c '^sleep 1000'); \
+                [ $count = 2 ] && break; sleep 0.05; done; echo $count";
+    let (_, seen, _) = node.exec(&two, both).await;
     assert_eq!(seen.trim(), "2");
     node.runtime.stop_container(&one, Duration::ZERO).await.unwrap();
     assert_eq!(node.status(&one).await.exit_code, 137);
