@@ -106,7 +106,7 @@ impl Store for Etcd {
         // A member may lag behind: without this, a watch on it could begin before an acknowledged write.
         let created_at = self.current_revision().await?;
         let asked = Arc::new(Notify::new());
-        let source = watch::open(self.connection.clone(), request, created_at, asked.clone());
+        let source = watch::open(self.connection.clone(), request, created_at, asked.clone()).await;
         let mut watches = self.watches.lock().expect(UNPOISONED);
         watches.retain(|watch| watch.strong_count() > 0);
         watches.push(Arc::downgrade(&asked));

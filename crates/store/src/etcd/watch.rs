@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use rpc::watch_request::RequestUnion;
 use std::{sync::Arc, time::Duration};
 use tokio::{
-    sync::{Notify, mpsc},
+    sync::{Notify, mpsc, oneshot},
     task::JoinSet,
     time::{Instant, sleep, sleep_until, timeout},
 };
@@ -27,6 +27,8 @@ const ITEMS: usize = 32;
 const REQUESTS: usize = 4;
 /// A server that is not ready to tell progress drops the request; it is repeated after this time.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// How long whoever opens a watch waits for the server to say that it is open.
+const OPENED_WITHIN: Duration = Duration::from_secs(2);
 
 /// The reader's end of a watch.
 pub(crate) struct EtcdWatch {
@@ -37,25 +39,32 @@ pub(crate) struct EtcdWatch {
 }
 
 /// Opens a watch on a store that is at `current`. It wakes at `asked` to tell progress.
-pub(crate) fn open(
+///
+/// It is open when the server says so: a compaction that follows then no longer concerns it. A server that takes long to
+/// say so is not waited for.
+pub(crate) async fn open(
     connection: Arc<Connection>,
     request: WatchRequest,
     current: Revision,
     asked: Arc<Notify>,
 ) -> EtcdWatch {
     let (sender, items) = mpsc::channel(ITEMS);
+    let (created, opened) = oneshot::channel();
     let follower = Follower {
         next: request.from.unwrap_or(current.next()).max(Revision::FIRST),
         asked: asked.clone(),
         wanted: false,
         last_item: Instant::now(),
         on_its_way: None,
+        created: Some(created),
         items: sender,
         connection,
         request,
     };
     let mut task = JoinSet::new();
     task.spawn(follower.run());
+    // Whether it was said, the time is over or the watch has ended already: its reader will see.
+    let _ = timeout(OPENED_WITHIN, opened).await;
     EtcdWatch { items, asked, ended: None, _task: task }
 }
 
@@ -90,6 +99,8 @@ struct Follower {
     last_item: Instant,
     /// What was found to be still on its way when progress was to be proved.
     on_its_way: Option<Revision>,
+    /// Who waits for the watch to be open.
+    created: Option<oneshot::Sender<()>>,
 }
 
 /// Why a stream is not followed any more.
@@ -250,6 +261,8 @@ impl Follower {
             return Err(self.cancelled(&answer));
         }
         if answer.created {
+            // Whoever waited may have gone on.
+            let _ = self.created.take().map(|created| created.send(()));
             return Ok(());
         }
         if answer.events.is_empty() && !answer.fragment && stream.parts.is_empty() {
