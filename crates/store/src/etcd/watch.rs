@@ -64,7 +64,7 @@ pub(crate) async fn open(
     let mut task = JoinSet::new();
     task.spawn(follower.run());
     // Whether it was said, the time is over or the watch has ended already: its reader will see.
-    let _ = timeout(OPENED_WITHIN, opened).await;
+    timeout(OPENED_WITHIN, opened).await.ok();
     EtcdWatch { items, asked, ended: None, _task: task }
 }
 
@@ -262,7 +262,7 @@ impl Follower {
         }
         if answer.created {
             // Whoever waited may have gone on.
-            let _ = self.created.take().map(|created| created.send(()));
+            self.created.take().and_then(|created| created.send(()).ok());
             return Ok(());
         }
         if answer.events.is_empty() && !answer.fragment && stream.parts.is_empty() {
