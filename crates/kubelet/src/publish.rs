@@ -121,8 +121,9 @@ impl Publisher {
         let is_over = is_terminal(there.pod_status().phase.as_deref());
         if report.is_finished && is_over && there.is_being_deleted() && !is_mirror(&there) {
             let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::only(there.uid()) };
+            // When the name is another pod's by now, we hear of that before the next try.
             match access.delete(&name, &options).await {
-                Err(error) if !error.is_not_found() && !error.is_conflict() => return Err(error),
+                Err(error) if !error.is_not_found() => return Err(error),
                 _ => {}
             }
         }

@@ -55,13 +55,11 @@ impl Registry {
     ) -> Result<Deleted, ApiError> {
         let cx =
             Context { registry: self, scope, part: Part::Main, dry_run: options.dry_run, now: (self.now)() };
-        let pinned = options.uid.is_some() || options.version.is_some();
         loop {
             let current = self.get(scope, name)?;
             match self.try_delete(&cx, name, &current, options).await {
                 // Somebody changed it meanwhile: the new version is judged anew, preconditions included.
-                Err(error)
-                    if error.reason == "Conflict" && !pinned && self.is_newer(scope, name, &current) => {}
+                Err(error) if error.reason == "Conflict" && self.is_newer(scope, name, &current) => {}
                 result => return result,
             }
         }
