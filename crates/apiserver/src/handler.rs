@@ -1,6 +1,5 @@
 //! The road of one request: path, user, resource, verb, answer.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,11 +11,9 @@ use coracle_api::go_text::Quoted;
 use coracle_api::names;
 use coracle_api::resource_version::ResourceVersion;
 use coracle_client::Journal;
-use futures_util::stream;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
-use http_body_util::{BodyExt, Limited, StreamBody};
-use hyper::body::Frame;
+use http::{HeaderMap, Method, StatusCode, header};
+use http_body_util::{BodyExt, Limited};
 
 use crate::ApiError;
 use crate::answer::{self, Answer};
@@ -25,13 +22,11 @@ use crate::cache::Entry;
 use crate::connect::{Ask, Connect, What};
 use crate::deprecation;
 use crate::health::Health;
-use crate::lifecycle::{Lifecycle, Stage};
+use crate::lifecycle::Lifecycle;
 use crate::metrics::Metrics;
 use crate::openapi::OpenApi;
-use crate::registry::{
-    self, Call, Content, Deleted, List, Part, Registry, Scope, Wanted, WatchStream, Written,
-};
-use crate::render::{EventWriter, Form, Rendering, Shown};
+use crate::registry::{self, Call, Content, Deleted, List, Part, Registry, Scope, Wanted, Written};
+use crate::render::{Form, Rendering, Shown};
 use crate::request::{DeleteOptions, ListOptions, Query, RequestInfo, Target, WriteOptions};
 
 /// The largest body of a write.
@@ -45,9 +40,6 @@ const PRODUCED: [&str; 5] = [
     "application/json;stream=watch",
     "application/vnd.kubernetes.protobuf;stream=watch",
 ];
-
-/// How often a watch that asked for bookmarks gets one.
-const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 
 /// Everything a request needs.
 pub struct Server {
@@ -96,31 +88,29 @@ impl Server {
                 check_name(&target.name).and(self.connect.answer(what, &ask, body).await)
             }
             Some(target) => {
-                let result =
-                    self.resource(&head.method, &head.headers, info, target, caller, query, body).await;
+                let result = self.resource(head, info, target, caller, query, body).await;
                 deprecation::noted(target, result)
             }
         };
         result.unwrap_or_else(|error| answer::error(&error, form))
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what a request consists of, handed on once")]
     async fn resource<B: RequestBody>(
         self: &Arc<Self>,
-        method: &Method,
-        headers: &HeaderMap,
+        head: &Parts,
         info: &RequestInfo,
         target: &Target,
         caller: &Caller,
         query: &Query,
         body: B,
     ) -> Result<Answer, ApiError> {
+        let headers = &head.headers;
         let resource = find(target)?;
         let subresource = subresource(resource, target)?;
         let verbs = subresource.map_or(&resource.verbs, |subresource| &subresource.verbs);
         let allowed = verbs.iter().any(|verb| verb == info.verb);
         check_shape(resource, target, info.verb)?;
-        if !allowed || !shape_fits(resource, target, info.verb) || *method == Method::HEAD {
+        if !allowed || !shape_fits(resource, target, info.verb) || head.method == Method::HEAD {
             return Err(ApiError::method_not_allowed());
         }
         check_produced(headers, info.verb)?;
@@ -147,7 +137,7 @@ impl Server {
                 if target.old_style_watch {
                     options.only_object(&target.name)?;
                 }
-                self.watch(&scope, &options, rendering).await
+                self.watch(&scope, &options, rendering, &head.extensions).await
             }
             "delete" => {
                 let options = delete_options(query, headers, body).await?;
@@ -274,81 +264,6 @@ impl Server {
                 }
             }
             _ => Err(ApiError::method_not_allowed()),
-        }
-    }
-
-    async fn watch(
-        self: &Arc<Self>,
-        scope: &Scope<'_>,
-        options: &ListOptions,
-        rendering: Rendering,
-    ) -> Result<Answer, ApiError> {
-        let watch = self.registry.watch(scope, options).await;
-        let mut writer = EventWriter::new(rendering, scope, self.registry.now)?;
-        let content_type = writer.content_type();
-        let events = match watch {
-            Ok(events) => events,
-            // The stream has begun for a client that asks for what is gone: it is told inside.
-            Err(gone) if gone.code == StatusCode::GONE => {
-                let mut told = Vec::new();
-                writer.error(&gone, &mut told);
-                return Ok(answer::bytes(StatusCode::OK, content_type, told));
-            }
-            Err(error) => return Err(error),
-        };
-        let ends = tokio::time::Instant::now() + options.timeout.unwrap_or_else(|| self.watch_lasts());
-        let sent = self.metrics.watch_events(scope.resource);
-        let state = (events, writer, self.lifecycle.subscribe(), sent);
-        let body = StreamBody::new(stream::unfold(
-            state,
-            move |(mut events, mut writer, mut stages, sent)| async move {
-                let chunk = tokio::select! {
-                    biased;
-                    chunk = next_chunk(&mut events, &mut writer, ends) => chunk?,
-                    // A client that finds its stream ended watches on, with another server if there is one.
-                    _ = stages.wait_for(|stage| *stage >= Stage::Draining) => return None,
-                };
-                sent.add(writer.take_written());
-                Some((
-                    Ok::<_, answer::BrokenOff>(Frame::data(Bytes::from(chunk))),
-                    (events, writer, stages, sent),
-                ))
-            },
-        ));
-        let mut response = Response::new(body.boxed_unsync());
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-        Ok(response)
-    }
-
-    /// Not the same for all: those who began together should not come back together.
-    fn watch_lasts(&self) -> Duration {
-        let share = (self.registry.random)() % 1000;
-        self.min_watch + self.min_watch.mul_f64(f64::from(u32::try_from(share).unwrap_or_default()) / 1000.0)
-    }
-}
-
-/// What a watch sends next; `None`: its time is over.
-async fn next_chunk(
-    events: &mut WatchStream,
-    writer: &mut EventWriter,
-    ends: tokio::time::Instant,
-) -> Option<Vec<u8>> {
-    loop {
-        let bookmark_at = tokio::time::Instant::now() + BOOKMARK_EVERY;
-        {
-            let next = pin!(events.next(writer));
-            tokio::select! {
-                biased;
-                // Whoever is overtaken finds the stream ended and watches anew from what it has seen.
-                chunk = next => return chunk.ok(),
-                () = tokio::time::sleep_until(ends) => return None,
-                () = tokio::time::sleep_until(bookmark_at) => {}
-            }
-        }
-        if let Some(bookmark) = events.bookmark(writer) {
-            return Some(bookmark);
         }
     }
 }

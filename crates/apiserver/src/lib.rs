@@ -40,6 +40,7 @@ pub mod run;
 pub mod serve;
 pub mod status;
 pub mod storage;
+mod watching;
 
 pub use coracle_client::World;
 pub use in_process::InProcess;

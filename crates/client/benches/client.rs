@@ -9,10 +9,9 @@
 
 use std::time::{Duration, Instant};
 
-use coracle_api::Value;
 use coracle_client::{
     Change, Client, Informer, Informers, Metadata, ObjectKey, Patch, Projection, Resource, Selection, Tasks,
-    WorkQueue,
+    Whole, WorkQueue,
 };
 use coracle_testkit::Cluster;
 use coracle_testkit::objects::pod;
@@ -35,7 +34,7 @@ fn main() {
         fill(&cluster, objects).await;
         let https = Client::connect(cluster.https(), cluster.world).await.unwrap();
         for (way, client) in [("in process", cluster.client()), ("over HTTPS", https)] {
-            filled::<Value>(&format!("{way}, whole pods"), &client, objects).await;
+            filled::<Whole>(&format!("{way}, whole pods"), &client, objects).await;
             filled::<Metadata>(&format!("{way}, metadata"), &client, objects).await;
             followed(way, &cluster, &client).await;
         }
@@ -85,7 +84,7 @@ async fn filled<T: Projection>(what: &str, client: &Client, objects: usize) {
 async fn followed(way: &str, cluster: &Cluster, client: &Client) {
     let tasks = Tasks::new();
     let one = Selection::all(&pods()).namespace("default").fields("metadata.name=first");
-    let informer: Informer<Value> = Informers::new(client.clone(), tasks.clone()).of(one);
+    let informer: Informer<Whole> = Informers::new(client.clone(), tasks.clone()).of(one);
     informer.synced().await;
     let mut changes = informer.subscribe();
     let writer = cluster.client().resource(&pods()).namespace("default");

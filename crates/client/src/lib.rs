@@ -45,7 +45,7 @@ pub use error::Error;
 pub use events::{EventType, ObjectReference, Recorder};
 pub use expectations::Expectations;
 pub use informer::{
-    Cached, Change, Informer, Informers, Metadata, Projection, Selection, Subscription, Typed,
+    Cached, Change, Informer, Informers, Metadata, Projection, Selection, Subscription, Typed, Whole,
 };
 pub use journal::{Journal, Stage};
 pub use key::{NotAKey, ObjectKey};

@@ -1,12 +1,17 @@
 //! A watch: events as they come, decoded one by one.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use coracle_api::codec::json;
 use coracle_api::{Text, Value};
 
+use http::Response;
+use http_body_util::BodyExt;
+
 use crate::error::Error;
 use crate::status::Status;
-use crate::transport::{Body, Lines, lines};
+use crate::transport::{Body, Lines, Trees, lines};
 
 /// Marks the bookmark after which a watch tells of news only.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
@@ -14,12 +19,12 @@ const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 /// What a watch tells.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WatchEvent {
-    /// An object came, or came to match.
-    Added(Value),
+    /// An object came, or came to match. Whoever reads the same version of it may share the tree.
+    Added(Arc<Value>),
     /// An object changed.
-    Modified(Value),
+    Modified(Arc<Value>),
     /// An object went, or ceased to match: its last state, with the version of its going.
-    Deleted(Value),
+    Deleted(Arc<Value>),
     /// Everything up to this version has been told.
     Bookmark {
         /// The version.
@@ -33,12 +38,25 @@ pub enum WatchEvent {
 
 /// A stream of events.
 pub struct Watch {
-    lines: Lines,
+    source: Source,
+}
+
+enum Source {
+    /// Each line is an event.
+    Lines(Lines),
+    /// Each byte of the body says that there is one more.
+    Trees { left: Trees, body: Body, told: usize },
 }
 
 impl Watch {
-    pub(crate) fn new(body: Body) -> Watch {
-        Watch { lines: lines(body) }
+    pub(crate) fn new(mut answer: Response<Body>) -> Watch {
+        let trees = answer.extensions_mut().remove::<Trees>();
+        let body = answer.into_body();
+        let source = match trees {
+            Some(left) => Source::Trees { left, body, told: 0 },
+            None => Source::Lines(lines(body)),
+        };
+        Watch { source }
     }
 
     /// The next event; `None`: the server has ended the watch, as it does after some time.
@@ -46,9 +64,19 @@ impl Watch {
     /// # Cancellation
     /// Nothing is lost.
     pub async fn next(&mut self) -> Result<Option<WatchEvent>, Error> {
-        match self.lines.next().await? {
-            None => Ok(None),
-            Some(line) => decode(&line).map(Some),
+        match &mut self.source {
+            Source::Lines(lines) => match lines.next().await? {
+                None => Ok(None),
+                Some(line) => decode(&line).map(Some),
+            },
+            Source::Trees { left, body, told } => loop {
+                if *told > 0 {
+                    *told -= 1;
+                    return Ok(left.take());
+                }
+                let Some(frame) = body.frame().await.transpose()? else { return Ok(None) };
+                *told = frame.data_ref().map_or(0, Bytes::len);
+            },
         }
     }
 }
@@ -59,9 +87,9 @@ fn decode(line: &Bytes) -> Result<WatchEvent, Error> {
     let members = event.as_object_mut().ok_or_else(|| bad("not an object".to_string()))?;
     let object = members.remove("object").unwrap_or_default();
     match members.str("type").unwrap_or_default() {
-        "ADDED" => Ok(WatchEvent::Added(object)),
-        "MODIFIED" => Ok(WatchEvent::Modified(object)),
-        "DELETED" => Ok(WatchEvent::Deleted(object)),
+        "ADDED" => Ok(WatchEvent::Added(object.into())),
+        "MODIFIED" => Ok(WatchEvent::Modified(object.into())),
+        "DELETED" => Ok(WatchEvent::Deleted(object.into())),
         "BOOKMARK" => Ok(WatchEvent::Bookmark {
             resource_version: Text::new(object.meta().resource_version()),
             initial_events_end: object.meta().annotation(INITIAL_EVENTS_END) == Some("true"),

@@ -7,10 +7,10 @@ mod faulty;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coracle_api::{Text, Value};
+use coracle_api::Text;
 use coracle_client::{
     Access, Change, Client, DeleteOptions, Informer, Informers, Metadata, ObjectKey, Patch, Resource,
-    Selection, Subscription, Tasks,
+    Selection, Subscription, Tasks, Whole,
 };
 use coracle_testkit::objects::{config_map, object};
 use coracle_testkit::{Cluster, Setup, eventually, simulated};
@@ -45,8 +45,8 @@ impl Bench {
         Bench { cluster, way, informers, maps, tasks }
     }
 
-    async fn informer(&self) -> Informer<Value> {
-        let informer: Informer<Value> = self.informers.of(only_default());
+    async fn informer(&self) -> Informer<Whole> {
+        let informer: Informer<Whole> = self.informers.of(only_default());
         informer.synced().await;
         informer
     }
@@ -73,7 +73,7 @@ impl Bench {
 }
 
 /// A change in few words: `+a`, `~a`, `-a`, `?a` where the end was missed, `=a` where nothing changed, `.` when synced.
-fn told(change: &Change<Value>) -> String {
+fn told(change: &Change<Whole>) -> String {
     match change {
         Change::Added { object, .. } => format!("+{}", object.key.name),
         Change::Updated { old, new } if old.version == new.version => format!("={}", new.key.name),
@@ -84,7 +84,7 @@ fn told(change: &Change<Value>) -> String {
     }
 }
 
-async fn hear(subscription: &mut Subscription<Value>, expected: &str) {
+async fn hear(subscription: &mut Subscription<Whole>, expected: &str) {
     let mut heard = Vec::new();
     while heard.len() < expected.split(' ').count() {
         heard.push(told(&subscription.next().await));
@@ -93,7 +93,7 @@ async fn hear(subscription: &mut Subscription<Value>, expected: &str) {
 }
 
 /// Nothing more is told for a while.
-async fn silence(subscription: &mut Subscription<Value>) {
+async fn silence(subscription: &mut Subscription<Whole>) {
     let next = tokio::time::timeout(Duration::from_secs(50), subscription.next()).await;
     assert!(next.is_err(), "{}", told(&next.unwrap()));
 }
@@ -217,13 +217,13 @@ async fn the_index_example_of_upstream() {
         bench.maps.create(&with_users(name, users)).await.unwrap();
     }
     let informer = bench.informer().await;
-    let users = |map: &coracle_client::Cached<Value>| {
+    let users = |map: &coracle_client::Cached<Whole>| {
         let users = map.meta().annotation("users").unwrap_or_default();
         users.split(',').map(Text::new).collect()
     };
     informer.add_index("byUser", users).unwrap();
     assert_eq!(informer.add_index("byUser", users).unwrap_err().to_string(), "indexer conflict: byUser");
-    let names = |found: Vec<Arc<coracle_client::Cached<Value>>>| {
+    let names = |found: Vec<Arc<coracle_client::Cached<Whole>>>| {
         found.iter().map(|map| map.key.name.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(names(informer.by_index("byUser", "ernie").unwrap()), ["one", "tre"]);

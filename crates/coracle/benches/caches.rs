@@ -11,8 +11,9 @@ mod counting;
 use coracle_api::Value;
 use coracle_api::codec::json;
 use coracle_api::typed::TypedError;
-use coracle_client::{Cached, Metadata, Projection, Typed};
+use coracle_client::{Cached, Metadata, Projection, Typed, Whole};
 use counting::sys;
+use std::sync::Arc;
 
 /// How many of them are held while it is counted.
 const PODS: usize = 1000;
@@ -22,7 +23,7 @@ const POD: &str = include_str!("../../api/benches/measure/pod.json");
 fn main() {
     let text = String::from_utf8(json::to_vec(&json::parse(POD.as_bytes()).unwrap())).unwrap();
     println!("one pod in JSON {:>33} bytes", text.len());
-    let whole = held::<Value>("whole", &text);
+    let whole = held::<Whole>("whole", &text);
     held::<Metadata>("metadata", &text);
     held::<Scheduled>("as the scheduler sees it", &text);
     held::<coracle_controllers::views::Pod>("as controllers see it", &text);
@@ -35,7 +36,7 @@ fn main() {
 struct Scheduled(coracle_scheduler::pod::Pod);
 
 impl Projection for Scheduled {
-    fn project(object: Value) -> Result<Scheduled, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Scheduled, TypedError> {
         Ok(Scheduled(coracle_scheduler::pod::Pod::from_object(&object)))
     }
 }
@@ -49,7 +50,7 @@ fn held<T: Projection>(what: &str, text: &str) -> f64 {
         let mut pod = json::parse(text.as_bytes()).unwrap();
         pod.meta_mut().set_name(&format!("web-5b9d7c6f4d-{index:05}"));
         pod.meta_mut().set_uid(&format!("00000000-0000-4000-8000-{index:012}"));
-        all.push(std::sync::Arc::new(Cached::<T>::of(pod).unwrap()));
+        all.push(Arc::new(Cached::<T>::of(pod).unwrap()));
     }
     let used = u32::try_from((sys::in_use() - before) / PODS).unwrap();
     println!("{what:40} {used:8} bytes");

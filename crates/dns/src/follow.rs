@@ -4,6 +4,7 @@
 //! so that what vanished meanwhile is gone, and no name is missing for a moment while the others are still coming.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use coracle_api::Value;
@@ -22,13 +23,13 @@ use crate::zone::facts::{Key, Service, Slice};
 struct Told<T>(Option<T>);
 
 impl Projection for Told<Service> {
-    fn project(object: Value) -> Result<Told<Service>, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Told<Service>, TypedError> {
         Ok(Told(Service::read(&object)))
     }
 }
 
 impl Projection for Told<Slice> {
-    fn project(object: Value) -> Result<Told<Slice>, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Told<Slice>, TypedError> {
         Ok(Told(Slice::read(&object)))
     }
 }

@@ -6,8 +6,7 @@
 
 use std::sync::Arc;
 
-use coracle_api::Value;
-use coracle_client::{Client, Informer, Informers, Recorder, Resource, Selection, Tasks, Typed};
+use coracle_client::{Client, Informer, Informers, Recorder, Resource, Selection, Tasks, Typed, Whole};
 use coracle_cri::v1::RuntimeHandler;
 use coracle_cri::{Images, Runtime};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -177,7 +176,7 @@ impl Kubelet {
         let node = node::Node::new(host.clone(), &self.config, &runtime, network);
         node.register().await;
         let of_name = format!("metadata.name={}", self.config.node_name);
-        let object = host.informers.of::<Value>(Selection::all(&Resource::of::<Node>()).fields(&of_name));
+        let object = host.informers.of::<Whole>(Selection::all(&Resource::of::<Node>()).fields(&of_name));
         object.synced().await;
         let workers = Workers::new(shared.clone(), self.tasks.clone());
         let (first, second) = (host.clone(), workers.clone());

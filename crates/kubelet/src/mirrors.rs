@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use coracle_api::{Value, typed};
+use coracle_api::typed;
 use coracle_client::queue::ExponentialLimiter;
 use coracle_client::{
-    Access, Client, DeleteOptions, Error, Informer, ObjectKey, Resource, Tasks, Typed, WorkQueue,
+    Access, Client, DeleteOptions, Error, Informer, ObjectKey, Resource, Tasks, Typed, Whole, WorkQueue,
 };
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -32,7 +32,7 @@ pub(crate) struct Mirrors {
 struct Shared {
     access: Access,
     pods: Informer<Typed<Pod>>,
-    node: Informer<Value>,
+    node: Informer<Whole>,
     node_name: String,
     queue: WorkQueue<ObjectKey>,
     /// None: nobody has read the manifests yet.
@@ -44,7 +44,7 @@ impl Mirrors {
         client: &Client,
         node_name: &str,
         pods: Informer<Typed<Pod>>,
-        node: Informer<Value>,
+        node: Informer<Whole>,
         tasks: &Tasks,
     ) -> Mirrors {
         let limiter = ExponentialLimiter::new(FIRST_PAUSE, LONGEST_PAUSE);

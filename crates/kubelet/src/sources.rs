@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use coracle_api::{Text, Value};
-use coracle_client::{Cached, Change, Informer, ObjectKey, Subscription, Tasks, Typed};
+use coracle_api::Text;
+use coracle_client::{Cached, Change, Informer, ObjectKey, Subscription, Tasks, Typed, Whole};
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::admit::{Place, Refusal, admit};
@@ -24,7 +24,7 @@ pub(crate) struct Sources {
     pub(crate) workers: Workers,
     pub(crate) mirrors: Mirrors,
     /// The node's own object.
-    pub(crate) node: Informer<Value>,
+    pub(crate) node: Informer<Whole>,
     pub(crate) tasks: Tasks,
     /// The static pods that are to be here.
     pub(crate) manifests: Manifests,

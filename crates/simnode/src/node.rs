@@ -1,5 +1,7 @@
 //! A simulated node as the API has it: its object, its lease, its addresses, and what is held of it.
 
+use std::sync::Arc;
+
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use coracle_api::codec::json;
@@ -156,7 +158,7 @@ pub(crate) struct Node {
 }
 
 impl Projection for Node {
-    fn project(object: Value) -> Result<Node, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Node, TypedError> {
         let empty = Map::new();
         let below = |name: &str| object.get(name).and_then(Value::as_object).unwrap_or(&empty);
         let label = object.meta().label(SIMULATE);
@@ -193,8 +195,8 @@ mod tests {
     #[test]
     fn what_a_node_registers_as_is_held_as_ready() {
         let mut node = object(3, "v1.36.0", Timestamp::from_unix(1_772_366_400, 0));
-        assert!(Node::project(node.clone()).unwrap().is_ready);
+        assert!(Node::project(&node.clone().into()).unwrap().is_ready);
         node.meta_mut().set_label(SIMULATE, Some("dead"));
-        assert!(Node::project(node).unwrap().is_dead);
+        assert!(Node::project(&node.into()).unwrap().is_dead);
     }
 }

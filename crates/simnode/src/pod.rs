@@ -1,5 +1,7 @@
 //! What a simulated node holds of a pod: enough to know where its life stands, and to write its status.
 
+use std::sync::Arc;
+
 use coracle_api::meta::ObjectMeta;
 use coracle_api::time::{Duration, Time, Timestamp};
 use coracle_api::typed::TypedError;
@@ -87,7 +89,7 @@ impl Pod {
 }
 
 impl Projection for Pod {
-    fn project(object: Value) -> Result<Pod, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Pod, TypedError> {
         let empty = Map::new();
         let below = |name: &str| object.get(name).and_then(Value::as_object).unwrap_or(&empty);
         let (meta, spec, status) = (object.meta(), below("spec"), below("status"));

@@ -14,6 +14,7 @@ use coracle_api::{Text, Value};
 use coracle_store::Revision;
 
 use super::texts::Texts;
+use super::trees::Tree;
 use crate::hub::Hub;
 
 /// A version of an object.
@@ -28,6 +29,7 @@ pub struct Entry {
     /// value. The same at every revision that has the same bytes.
     facts: Texts,
     fields: usize,
+    pub(super) tree: Tree,
 }
 
 /// Why stored bytes are no object of the resource.
@@ -83,7 +85,8 @@ impl Entry {
         let labels = labels.filter_map(|(name, value)| Some([Text::new(name), Text::new(value.as_str()?)]));
         let facts = Texts::new(fields.chain(labels.flatten()));
         let hole = hole(&bytes, value.meta().uid());
-        Entry { key: Text::new(key), revision, hole, bytes, facts, fields: resource.selectable.len() }
+        let fields = resource.selectable.len();
+        Entry { key: Text::new(key), revision, hole, bytes, facts, fields, tree: Tree::default() }
     }
 
     /// The same object at another revision: what a delete shows last.
@@ -95,6 +98,7 @@ impl Entry {
             hole: self.hole,
             facts: self.facts.clone(),
             fields: self.fields,
+            tree: Tree::default(),
         }
     }
 

@@ -16,7 +16,7 @@ use tracing::{error, warn};
 
 use super::progress::Progress;
 use super::promises::Promises;
-use super::{Applied, BadEntry, Bell, Cache, Entry};
+use super::{Applied, BadEntry, Bell, Cache, Entry, SharedTrees};
 use crate::hub::Hub;
 
 /// Where objects are in the store.
@@ -41,6 +41,8 @@ pub struct Caches {
     /// Where the store stood when the caches were filled: before they are there, they show the past.
     complete_at: OnceLock<Revision>,
     promises: Promises,
+    /// Trees that readers in this process share.
+    pub trees: Arc<SharedTrees>,
 }
 
 /// Why the caches cannot be filled.
@@ -60,7 +62,8 @@ impl Caches {
             }
         }
         let applied = Progress::default();
-        Caches { by_prefix, applied, complete_at: OnceLock::new(), promises: Promises::default() }
+        let (promises, trees) = (Promises::default(), Arc::default());
+        Caches { by_prefix, applied, complete_at: OnceLock::new(), promises, trees }
     }
 
     pub fn get(&self, prefix: &str) -> Option<&Arc<Cache>> {

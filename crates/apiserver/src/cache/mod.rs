@@ -12,12 +12,14 @@ mod lanes;
 mod progress;
 mod promises;
 mod texts;
+mod trees;
 
 pub use derived::{Derive, Derived, Read};
 pub use entry::{BadEntry, Entry};
 pub use feed::{Caches, FeedError, Promise};
 pub use history::{Change, Cursor, Event, Overtaken};
 pub use lanes::{Bell, Interest, Listening};
+pub use trees::SharedTrees;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

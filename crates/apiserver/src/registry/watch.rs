@@ -139,6 +139,8 @@ impl WatchStream {
             return None;
         }
         self.told = applied;
+        // Those who read trees have long taken what came last.
+        self.caches.trees.let_go();
         let mut out = Vec::new();
         writer.bookmark(applied, false, &mut out);
         Some(out)

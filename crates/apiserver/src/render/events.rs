@@ -1,15 +1,23 @@
-//! The events of a watch as the bytes of its stream: lines of JSON, or protobuf messages with their length in front.
+//! The events of a watch as the bytes of its stream: lines of JSON, or protobuf messages with their length in front. For a
+//! reader in the same process they are trees, and the stream has a byte for each.
 
-use coracle_api::Value;
+use std::sync::Arc;
+
 use coracle_api::codec::media_type::{MediaType, NotAcceptable};
 use coracle_api::codec::{canonical, protobuf};
 use coracle_api::time::Timestamp;
+use coracle_api::{Text, Value};
+use coracle_client::WatchEvent;
+use coracle_client::transport::Trees;
 use coracle_store::Revision;
 
 use super::{Objects, Rendering, Shape, Shown, not_a_list, table, to_protobuf, whole};
 use crate::ApiError;
-use crate::cache::Entry;
+use crate::cache::{Entry, SharedTrees};
 use crate::registry::Scope;
+
+/// What stands in the stream for an event that was left as a tree.
+const LEFT: u8 = b'.';
 
 /// Writes the events of one watch.
 pub struct EventWriter {
@@ -20,6 +28,8 @@ pub struct EventWriter {
     columns_told: bool,
     /// How many events there were since somebody last asked.
     written: u64,
+    /// Where a reader in the same process takes the events from, and what it shares with others.
+    trees: Option<(Trees, Arc<SharedTrees>)>,
 }
 
 impl EventWriter {
@@ -46,7 +56,15 @@ impl EventWriter {
         if rendering.form.media_type.stream().is_none() {
             return Err(ApiError::not_acceptable(NotAcceptable::Stream.to_string()));
         }
-        Ok(EventWriter { rendering, objects, now, columns_told: false, written: 0 })
+        Ok(EventWriter { rendering, objects, now, columns_told: false, written: 0, trees: None })
+    }
+
+    /// Leaves the events as trees, of which `shared` makes one for all who read the same version of an object. Metadata
+    /// alone are no smaller then: the reader takes of a tree what it wants.
+    #[must_use]
+    pub fn for_trees(mut self, left: Trees, shared: Arc<SharedTrees>) -> EventWriter {
+        self.trees = Some((left, shared));
+        self
     }
 
     /// How many events have been written since this was last asked.
@@ -64,11 +82,28 @@ impl EventWriter {
 
     /// Something happened to an object; `change` is the event's type.
     pub fn write(&mut self, change: &str, entry: &Entry, out: &mut Vec<u8>) {
-        self.event(change, Shown::Entry(entry), out);
+        let Some((left, shared)) = &self.trees else { return self.event(change, Shown::Entry(entry), out) };
+        self.written += 1;
+        let tree = match self.objects.hub.keeps(self.objects.kind) {
+            true => shared.of(entry, self.objects.hub.of),
+            false => Arc::new(Shown::Entry(entry).tree(&self.objects).into_owned()),
+        };
+        left.leave(match change {
+            "ADDED" => WatchEvent::Added(tree),
+            "DELETED" => WatchEvent::Deleted(tree),
+            _ => WatchEvent::Modified(tree),
+        });
+        out.push(LEFT);
     }
 
     /// The client has been told of everything up to `revision`; `initial`: and of all there was at the beginning.
     pub fn bookmark(&mut self, revision: Revision, initial: bool, out: &mut Vec<u8>) {
+        if let Some((left, _)) = &self.trees {
+            let resource_version = Text::new(revision.to_string());
+            left.leave(WatchEvent::Bookmark { resource_version, initial_events_end: initial });
+            self.written += 1;
+            return out.push(LEFT);
+        }
         let mut object = Value::object();
         if let Some(map) = object.as_object_mut() {
             map.insert("kind", self.objects.kind.name.clone());
@@ -86,6 +121,12 @@ impl EventWriter {
     /// The watch cannot go on.
     pub fn error(&mut self, error: &ApiError, out: &mut Vec<u8>) {
         let status = error.to_status();
+        if let Some((left, _)) = &self.trees
+            && let Some(status) = coracle_client::Status::from_value(&status)
+        {
+            left.leave(WatchEvent::Error(Box::new(status)));
+            return out.push(LEFT);
+        }
         match self.rendering.form.media_type {
             MediaType::Json | MediaType::Yaml => {
                 line("ERROR", out, |out| Shown::Tree(&status).write(&self.objects, out));

@@ -15,6 +15,7 @@ use crate::options::{DeleteOptions, ListOptions, Query, escape};
 use crate::patch::Patch;
 use crate::resource::Resource;
 use crate::status::Status;
+use crate::transport::TakesTrees;
 use crate::watch::Watch;
 use crate::world::World;
 
@@ -36,6 +37,7 @@ pub struct Access {
     manager: Text,
     dry_run: bool,
     metadata_only: bool,
+    shared: bool,
 }
 
 /// Objects, and the moment that they are of.
@@ -71,6 +73,7 @@ impl Access {
             manager: none(),
             dry_run: false,
             metadata_only: false,
+            shared: false,
         }
     }
 
@@ -108,6 +111,12 @@ impl Access {
     #[must_use]
     pub fn metadata_only(mut self) -> Access {
         self.metadata_only = true;
+        self
+    }
+
+    /// Objects that are watched may come as trees which others read too, whole and without `managedFields`.
+    pub(crate) fn shared(mut self) -> Access {
+        self.shared = true;
         self
     }
 
@@ -165,9 +174,13 @@ impl Access {
         let mut query = Query::default();
         query.flag("watch", true);
         options.write(&mut query);
-        let answer = self.client.send(self.reading(&(self.path(None)? + query.as_str()), METADATA)?).await?;
+        let mut request = self.reading(&(self.path(None)? + query.as_str()), METADATA)?;
+        if self.shared {
+            request.extensions_mut().insert(TakesTrees);
+        }
+        let answer = self.client.send(request).await?;
         match answer.status().is_success() {
-            true => Ok(Watch::new(answer.into_body())),
+            true => Ok(Watch::new(answer)),
             false => Err(client::succeeded(answer).await.err().unwrap_or_else(unreadable)),
         }
     }

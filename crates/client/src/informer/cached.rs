@@ -1,6 +1,7 @@
 //! An object as an informer holds it.
 
 use std::ops::Deref;
+use std::sync::Arc;
 
 use coracle_api::resource_version::ResourceVersion;
 use coracle_api::{Text, Value};
@@ -34,14 +35,17 @@ impl<T: Projection> Cached<T> {
     ///
     /// # Errors
     /// The object is not of the form that the projection expects.
-    pub fn of(mut object: Value) -> Result<Cached<T>, coracle_api::typed::TypedError> {
-        object.meta_mut().members().remove("managedFields");
+    pub fn of(object: impl Into<Arc<Value>>) -> Result<Cached<T>, coracle_api::typed::TypedError> {
+        let mut object = object.into();
+        if object.at(&["metadata", "managedFields"]).is_some() {
+            Arc::make_mut(&mut object).meta_mut().members().remove("managedFields");
+        }
         let meta = object.meta();
         Ok(Cached {
             key: ObjectKey::of_meta(meta),
             uid: Text::new(meta.uid()),
             version: meta.resource_version().parse().unwrap_or_default(),
-            object: T::project(object)?,
+            object: T::project(&object)?,
         })
     }
 }

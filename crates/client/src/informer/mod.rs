@@ -27,7 +27,7 @@ use tokio::sync::{oneshot, watch};
 
 pub use cached::Cached;
 pub use index::IndexError;
-pub use projection::{Metadata, Projection, Typed};
+pub use projection::{Metadata, Projection, Typed, Whole};
 pub use subscription::{Change, Subscription};
 
 use crate::client::Client;

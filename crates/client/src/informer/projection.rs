@@ -1,6 +1,7 @@
 //! What of an object is held.
 
 use std::ops::Deref;
+use std::sync::Arc;
 
 use coracle_api::meta::ObjectMeta;
 use coracle_api::typed::{self, TypedError};
@@ -12,14 +13,17 @@ pub trait Projection: Sized + Send + Sync + 'static {
     /// Whether the metadata say it all: then the server need not send the rest.
     const METADATA_ONLY: bool = false;
 
-    /// What is held of an object, which comes without `managedFields`.
-    fn project(object: Value) -> Result<Self, TypedError>;
+    /// What is held of an object, which comes without `managedFields`. Others may hold the same tree: whoever wants all
+    /// of it holds that, not a copy.
+    fn project(object: &Arc<Value>) -> Result<Self, TypedError>;
 }
 
 /// The whole object.
-impl Projection for Value {
-    fn project(object: Value) -> Result<Value, TypedError> {
-        Ok(object)
+pub type Whole = Arc<Value>;
+
+impl Projection for Whole {
+    fn project(object: &Arc<Value>) -> Result<Whole, TypedError> {
+        Ok(object.clone())
     }
 }
 
@@ -37,11 +41,9 @@ impl Metadata {
 impl Projection for Metadata {
     const METADATA_ONLY: bool = true;
 
-    fn project(object: Value) -> Result<Metadata, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Metadata, TypedError> {
         let mut kept = Map::with_capacity(1);
-        if let Value::Object(mut members) = object {
-            kept.insert("metadata", members.remove("metadata").unwrap_or_default());
-        }
+        kept.insert("metadata", object.get("metadata").cloned().unwrap_or_default());
         Ok(Metadata(Value::Object(kept)))
     }
 }
@@ -59,7 +61,7 @@ impl<K> Deref for Typed<K> {
 }
 
 impl<K: DeserializeOwned + Send + Sync + 'static> Projection for Typed<K> {
-    fn project(object: Value) -> Result<Typed<K>, TypedError> {
-        typed::from_tree(&object).map(Typed)
+    fn project(object: &Arc<Value>) -> Result<Typed<K>, TypedError> {
+        typed::from_tree(object).map(Typed)
     }
 }

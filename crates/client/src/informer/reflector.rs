@@ -46,7 +46,7 @@ type Objects<T> = BTreeMap<ObjectKey, Arc<Cached<T>>>;
 
 impl<T: Projection> Reflector<T> {
     pub(super) fn new(client: Client, selection: Selection, shared: Arc<Shared<T>>) -> Reflector<T> {
-        let mut access = client.resource(&selection.resource).namespace(&selection.namespace);
+        let mut access = client.resource(&selection.resource).namespace(&selection.namespace).shared();
         if T::METADATA_ONLY {
             access = access.metadata_only();
         }
@@ -134,7 +134,7 @@ impl<T: Projection> Reflector<T> {
                 }
                 page => page?,
             };
-            page.items.into_iter().for_each(|object| self.collect(object, &mut objects));
+            page.items.into_iter().for_each(|object| self.collect(object.into(), &mut objects));
             if page.continue_token.is_empty() {
                 self.replace(objects, page.resource_version);
                 return Ok(());
@@ -204,7 +204,7 @@ impl<T: Projection> Reflector<T> {
         self.version = version;
     }
 
-    fn collect(&self, object: Value, objects: &mut Objects<T>) {
+    fn collect(&self, object: Arc<Value>, objects: &mut Objects<T>) {
         if let Some(object) = self.cached(object) {
             // What has not changed stays the object that it is.
             let held = self.shared.read().objects.get(&object.key).cloned();
@@ -216,7 +216,7 @@ impl<T: Projection> Reflector<T> {
     }
 
     /// What cannot be read is left out: one strange object must not hide the others.
-    fn cached(&self, object: Value) -> Option<Arc<Cached<T>>> {
+    fn cached(&self, object: Arc<Value>) -> Option<Arc<Cached<T>>> {
         let key = ObjectKey::of(&object);
         let made = Cached::of(object);
         made.map_err(|error| warn!(resource = %self.selection.resource, %key, %error, "passed over"))

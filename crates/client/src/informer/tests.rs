@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use coracle_api::Text;
 use coracle_api::codec::json;
 use coracle_api::resource_version::ResourceVersion;
-use coracle_api::{Text, Value};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::Cached;
+use super::projection::Whole;
 use super::state::Shared;
 use super::subscription::Change;
 use crate::key::ObjectKey;
 
 /// `name uid version users`, and in the cache what such an object becomes.
-fn object(text: &str) -> Arc<Cached<Value>> {
+fn object(text: &str) -> Arc<Cached<Whole>> {
     let mut words = text.split(' ');
     let mut word = || words.next().unwrap_or_default();
     let (name, uid, version, users) = (word(), word(), word(), word());
@@ -30,7 +31,7 @@ fn key(name: &str) -> ObjectKey {
 
 /// Everything that has been told: `+a` came, `~a` changed, `-a` went, `?a` went unseen, `.` that was all there was. An
 /// exclamation mark says that it was there before.
-fn told(from: &mut UnboundedReceiver<Change<Value>>) -> String {
+fn told(from: &mut UnboundedReceiver<Change<Whole>>) -> String {
     let mut words = Vec::new();
     while let Ok(change) = from.try_recv() {
         words.push(match change {
@@ -45,7 +46,7 @@ fn told(from: &mut UnboundedReceiver<Change<Value>>) -> String {
     words.join(" ")
 }
 
-fn replace(shared: &Shared<Value>, objects: &[&str], version: u64) {
+fn replace(shared: &Shared<Whole>, objects: &[&str], version: u64) {
     let objects: BTreeMap<_, _> =
         objects.iter().map(|text| object(text)).map(|object| (object.key.clone(), object)).collect();
     shared.replace(objects, ResourceVersion(version));
@@ -97,7 +98,7 @@ fn fields_owners_are_not_held() {
 fn indexes_follow_every_change() {
     let shared = Shared::default();
     replace(&shared, &["one u1 1 ernie,bert", "two u2 2 bert,oscar", "tre u3 3 ernie,elmo"], 3);
-    let by_user = |map: &Cached<Value>| -> Vec<Text> {
+    let by_user = |map: &Cached<Whole>| -> Vec<Text> {
         map.meta().annotation("users").unwrap_or_default().split(',').map(Text::new).collect()
     };
     shared.write().add_index("byUser", Box::new(by_user)).unwrap();

@@ -2,7 +2,8 @@
 //!
 //! The in-process one is the server's (`coracle_apiserver::InProcess`): it takes the same chain of authorization and
 //! admission as a connection, with an identity that whoever assembles the process gives it. A component holds a
-//! [`Client`](crate::Client) and cannot tell which of the two it has.
+//! [`Client`](crate::Client) and cannot tell which of the two it has: whoever takes [`Trees`] instead of bytes gets bytes
+//! from a server that is elsewhere.
 
 mod account;
 mod body;
@@ -10,6 +11,7 @@ mod connection;
 mod https;
 mod proxy;
 mod tls;
+mod trees;
 
 use std::io;
 
@@ -22,6 +24,7 @@ pub use body::{Body, BodyError};
 pub(crate) use body::{Lines, lines};
 pub use https::Https;
 pub use tls::{Tls, TlsError, settings as tls_settings};
+pub use trees::{TakesTrees, Trees};
 
 /// Carries a request to a server and brings back the answer, whose body may go on for hours.
 #[async_trait]

@@ -8,7 +8,7 @@ use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};
 use coracle_client::{
     Access, Cached, Change, DeleteOptions, Error, Informer, Metadata, ObjectKey, ObjectReference, Patch,
-    Recorder, Resource, Selection, WorkQueue,
+    Recorder, Resource, Selection, Whole, WorkQueue,
 };
 use coracle_controllers::{Context, Controller, Feeds, Observation, Requeue, Shell};
 
@@ -62,7 +62,7 @@ const MANAGER: &str = "pod-counter";
 
 /// What is seen of one object.
 struct Observed {
-    object: Arc<Cached<Value>>,
+    object: Arc<Cached<Whole>>,
     /// The names of the pods that it asks for, in order; `None`: what it asks for makes no sense.
     pods: Option<Vec<String>>,
 }
@@ -96,7 +96,7 @@ fn plan(observed: &Observed) -> Plan {
 
 struct PodCounter {
     kind: Kind,
-    objects: Informer<Value>,
+    objects: Informer<Whole>,
     /// Of pods only the metadata are held: that is all that the server is asked to send.
     pods: Informer<Metadata>,
     access: Access,
@@ -118,7 +118,7 @@ impl PodCounter {
         let pods = context.informers.of(&Resource::builtin("", "v1", "pods"));
         // Events only say which keys to look at; what there is, is seen when the key's turn comes.
         let keys = queue.clone();
-        feeds.follow(&objects, move |change: Change<Value>| {
+        feeds.follow(&objects, move |change: Change<Whole>| {
             change.object().iter().for_each(|object| keys.add(object.key.clone()));
         });
         let (keys, asking) = (queue.clone(), objects.clone());
@@ -137,7 +137,7 @@ impl PodCounter {
     }
 
     /// Writes the number of pods as the object's status, and their names into the list.
-    async fn report(&self, object: &Cached<Value>, names: &[String]) -> Result<(), Error> {
+    async fn report(&self, object: &Cached<Whole>, names: &[String]) -> Result<(), Error> {
         let list = config_map(&list_name(&object.key), &object.key.namespace, names);
         let lists = self.lists.clone().namespace(&object.key.namespace);
         let apply = Patch::Apply { object: list, manager: MANAGER.to_string(), force: true };
@@ -155,20 +155,20 @@ impl PodCounter {
     }
 
     /// Takes the list away, and then lets the object go.
-    async fn farewell(&self, object: &Cached<Value>) -> Result<(), Error> {
+    async fn farewell(&self, object: &Cached<Whole>) -> Result<(), Error> {
         let lists = self.lists.clone().namespace(&object.key.namespace);
         match lists.delete(&list_name(&object.key), &DeleteOptions::default()).await {
             Err(error) if !error.is_not_found() => return Err(error),
             _ => {}
         }
-        let mut freed = object.object.clone();
+        let mut freed = Value::clone(&object.object);
         freed.meta_mut().remove_finalizer(FINALIZER);
         self.update(object, &freed).await
     }
 
     /// Writes the whole object back. It carries the version it was seen at: had somebody else changed it since, the
     /// server would say so, and it would be looked at again.
-    async fn update(&self, object: &Cached<Value>, changed: &Value) -> Result<(), Error> {
+    async fn update(&self, object: &Cached<Whole>, changed: &Value) -> Result<(), Error> {
         let access = self.access.clone().namespace(&object.key.namespace);
         match access.update(changed).await {
             Err(error) if error.is_not_found() => Ok(()),
@@ -207,7 +207,7 @@ impl Controller for PodCounter {
         let object = &observed.object;
         match plan {
             Plan::Keep => {
-                let mut kept = object.object.clone();
+                let mut kept = Value::clone(&object.object);
                 kept.meta_mut().add_finalizer(FINALIZER);
                 self.update(object, &kept).await?;
             }

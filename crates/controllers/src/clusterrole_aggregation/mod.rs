@@ -5,7 +5,7 @@ pub mod plan;
 use async_trait::async_trait;
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};
-use coracle_client::{Access, Error, Informer, ObjectKey, Patch, Resource, WorkQueue};
+use coracle_client::{Access, Error, Informer, ObjectKey, Patch, Resource, Whole, WorkQueue};
 
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use plan::{Observed, Plan, selectors};
@@ -15,7 +15,7 @@ const MANAGER: &str = "clusterrole-aggregation-controller";
 
 /// The controller.
 pub struct ClusterRoleAggregation {
-    roles: Informer<Value>,
+    roles: Informer<Whole>,
     access: Access,
 }
 
@@ -36,7 +36,7 @@ impl ClusterRoleAggregation {
     /// The controller, whose feeds fill `queue`.
     pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> ClusterRoleAggregation {
         let resource = Resource::builtin("rbac.authorization.k8s.io", "v1", "clusterroles");
-        let roles: Informer<Value> = context.informers.of(&resource);
+        let roles: Informer<Whole> = context.informers.of(&resource);
         let (concerned, known) = (queue.clone(), roles.clone());
         // Any role may be gathered by any other.
         feeds.follow(&roles, move |_| {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use coracle_api::selector::LabelSelector;
 use coracle_api::{Map, Value};
-use coracle_client::Cached;
+use coracle_client::{Cached, Whole};
 
 /// A role and all others.
 pub struct Observed {
     /// The role that gathers.
-    pub role: Arc<Cached<Value>>,
+    pub role: Arc<Cached<Whole>>,
     /// All roles, in the order of their names.
-    pub all: Vec<Arc<Cached<Value>>>,
+    pub all: Vec<Arc<Cached<Whole>>>,
 }
 
 /// What is to be done.
@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
 
-    fn role(name: &str, labels: &str, rest: &str) -> Arc<Cached<Value>> {
+    fn role(name: &str, labels: &str, rest: &str) -> Arc<Cached<Whole>> {
         let text = format!("{{metadata: {{name: {name}, labels: {labels}}}, {rest}}}");
         Arc::new(Cached::of(yaml::decode(text.as_bytes()).unwrap()).unwrap())
     }
@@ -74,7 +74,7 @@ mod tests {
         let two = role("two", "{a: x, b: x}", &of("list"));
         let twin = role("twin", "{b: x}", &of("get"));
         let other = role("other", "{}", &of("delete"));
-        let all = |gathers: &Arc<Cached<Value>>| {
+        let all = |gathers: &Arc<Cached<Whole>>| {
             vec![gathers.clone(), one.clone(), other.clone(), twin.clone(), two.clone()]
         };
         let check = |rest: &str, expected: Option<Vec<&str>>| {

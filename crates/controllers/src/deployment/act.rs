@@ -172,13 +172,13 @@ impl Deployments {
         resize: Resize,
         about: &ObjectReference,
     ) -> Result<(), ActError> {
-        let mut set = resize.set.object.object.clone();
+        let mut set = Value::clone(&resize.set.object.object);
         let (from, to) = (size(&resize.set), resize.to);
         if let Some(Value::Object(spec)) = set.as_object_mut().and_then(|set| set.get_mut("spec")) {
             spec.insert("replicas", to);
         }
         revision::set_sizes(&mut set, &observed.deployment);
-        if set == resize.set.object.object {
+        if set == *resize.set.object.object {
             return Ok(());
         }
         self.write_set(key, &set).await?;
@@ -199,7 +199,7 @@ impl Deployments {
     ) -> Result<Requeue, ActError> {
         let mut next = match &how {
             Rollback::To(_, back) => back.clone(),
-            Rollback::Unchanged(_) | Rollback::NotFound => observed.deployment.object.object.clone(),
+            Rollback::Unchanged(_) | Rollback::NotFound => Value::clone(&observed.deployment.object.object),
         };
         next.meta_mut().set_annotation(ROLLBACK, None);
         match &how {
@@ -236,7 +236,7 @@ impl Deployments {
         if deployment.status() == Some(&status) && revision.is_none() {
             return Ok(());
         }
-        let mut next = deployment.object.object.clone();
+        let mut next = Value::clone(&deployment.object.object);
         if let Some(members) = next.as_object_mut() {
             members.insert("status", status);
         }

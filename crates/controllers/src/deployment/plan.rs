@@ -223,7 +223,7 @@ impl View<'_> {
     fn refreshed(&self) -> Option<Step> {
         let newest = self.newest?;
         let deployment = self.deployment();
-        let mut set = newest.object.object.clone();
+        let mut set = Value::clone(&newest.object.object);
         revision::annotate(&mut set, deployment, self.next_revision());
         let ready = deployment.min_ready_seconds();
         if newest.min_ready_seconds() != ready
@@ -231,7 +231,7 @@ impl View<'_> {
         {
             spec.insert("minReadySeconds", ready);
         }
-        (set != newest.object.object).then_some(Step::Update(set))
+        (set != *newest.object.object).then_some(Step::Update(set))
     }
 
     /// The revision to note in the Deployment.
@@ -276,7 +276,7 @@ impl View<'_> {
         }
         let mut template = set.template().cloned().unwrap_or_default();
         template.meta_mut().set_label(revision::HASH, None);
-        let mut back = deployment.object.object.clone();
+        let mut back = Value::clone(&deployment.object.object);
         if let Some(Value::Object(spec)) = back.as_object_mut().and_then(|back| back.get_mut("spec")) {
             spec.insert("template", template);
         }

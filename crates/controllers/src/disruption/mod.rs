@@ -13,6 +13,7 @@ use coracle_api::time::Timestamp;
 use coracle_api::typed::TypedError;
 use coracle_api::{Map, Text, Value};
 use coracle_client::{Access, Change, Error, Informer, ObjectKey, Projection, Recorder, Resource, WorkQueue};
+use std::sync::Arc;
 
 pub use plan::{CountError, Observed, Plan};
 
@@ -32,15 +33,15 @@ const BUDGETS: &str = "poddisruptionbudgets";
 #[derive(Clone, Debug, PartialEq)]
 pub struct Budget {
     /// The object, without its fields' owners.
-    pub object: Value,
+    pub object: Arc<Value>,
     /// Which pods it is about; one that does not say is about none.
     pub selector: Option<LabelSelector>,
 }
 
 impl Projection for Budget {
-    fn project(object: Value) -> Result<Budget, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Budget, TypedError> {
         let selector = LabelSelector::from_value(object.at(&["spec", "selector"])).ok();
-        Ok(Budget { selector, object })
+        Ok(Budget { selector, object: object.clone() })
     }
 }
 

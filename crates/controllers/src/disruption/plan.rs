@@ -326,7 +326,7 @@ mod tests {
         let condition = first.status.items("conditions")[0].as_object().unwrap();
         assert_eq!((condition.text("status"), condition.text("reason")), ("True", "SufficientPods"));
         let mut again = observed(r#""maxUnavailable":1"#, "", &["a - up", "b r up"], &["r r 1"]);
-        let mut object = again.budget.object.object.clone();
+        let mut object = Value::clone(&again.budget.object.object);
         object.as_object_mut().unwrap().insert("status", first.status.clone());
         again.budget = Arc::new(Cached::of(object).unwrap());
         assert_eq!(plan(&again, noon().plus_seconds(60)).status, first.status);

@@ -118,7 +118,7 @@ mod tests {
                 r#"{{"metadata":{{"name":"p"{meta}}},"status":{{"phase":"{phase}","conditions":[
                     {{"type":"DisruptionTarget","status":"True","reason":"{reason}","lastTransitionTime":"2026-01-01T11:{since}Z"}}]}}}}"#
             );
-            let pod = Pod::project(json::parse(text.as_bytes()).unwrap()).unwrap();
+            let pod = Pod::project(&json::parse(text.as_bytes()).unwrap().into()).unwrap();
             assert_eq!(plan(&pod, now), expected, "{meta} {phase} {reason} {since}");
         };
         check("", "Running", "EvictionByEvictionAPI", "58:00", Plan::TakeBack);

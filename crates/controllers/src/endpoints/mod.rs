@@ -10,7 +10,8 @@ use async_trait::async_trait;
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Value};
 use coracle_client::{
-    Access, Cached, DeleteOptions, Error, Informer, ObjectKey, ObjectReference, Recorder, Resource, WorkQueue,
+    Access, Cached, DeleteOptions, Error, Informer, ObjectKey, ObjectReference, Recorder, Resource, Whole,
+    WorkQueue,
 };
 
 use crate::endpointslice::fill::TRIGGER;
@@ -28,7 +29,7 @@ const OVER_CAPACITY: &str = "endpoints.kubernetes.io/over-capacity";
 pub struct Observed {
     service: Option<Arc<Cached<Service>>>,
     pods: Vec<Arc<Cached<Pod>>>,
-    endpoints: Option<Arc<Cached<Value>>>,
+    endpoints: Option<Arc<Cached<Whole>>>,
     triggers: Triggers,
 }
 
@@ -52,7 +53,7 @@ enum Write {
 pub struct Endpoints {
     services: Informer<Service>,
     pods: Informer<Pod>,
-    endpoints: Informer<Value>,
+    endpoints: Informer<Whole>,
     access: Access,
     recorder: Recorder,
     triggers: Mutex<BTreeMap<ObjectKey, Triggers>>,
@@ -86,7 +87,7 @@ impl Endpoints {
         let core = |plural| Resource::builtin("", "v1", plural);
         let services: Informer<Service> = context.informers.of(&core("services"));
         let pods: Informer<Pod> = context.informers.of(&core("pods"));
-        let endpoints: Informer<Value> = context.informers.of(&core("endpoints"));
+        let endpoints: Informer<Whole> = context.informers.of(&core("endpoints"));
         follow_services_and_pods(feeds, &services, &pods, queue, batch);
         let concerned = queue.clone();
         feeds.follow(&endpoints, move |change| {
@@ -108,7 +109,7 @@ impl Endpoints {
 /// The Endpoints as they should be, from those that there are; `None`: nothing changes.
 fn changed(observed: &Observed, service: &Cached<Service>, trigger: Option<Timestamp>) -> Option<Value> {
     let (subsets, truncated) = plan::subsets(service, &observed.pods, plan::CAPACITY);
-    let held = observed.endpoints.as_ref().map(|endpoints| &endpoints.object);
+    let held = observed.endpoints.as_ref().map(|endpoints| &*endpoints.object);
     let labels = labels(service);
     let is_marked = |held: &Value| held.meta().annotation(OVER_CAPACITY).is_some();
     if let Some(held) = held {
@@ -161,7 +162,7 @@ impl Controller for Endpoints {
         let Some(service) = self.services.get(key) else {
             triggers.remove(key);
             // What somebody else made stays: it never was ours.
-            let ours = |endpoints: &Arc<Cached<Value>>| endpoints.meta().label(MANAGED_BY) == Some(OUR_NAME);
+            let ours = |endpoints: &Arc<Cached<Whole>>| endpoints.meta().label(MANAGED_BY) == Some(OUR_NAME);
             let Some(endpoints) = endpoints.filter(ours) else { return Observation::Gone };
             let uid = endpoints.uid.clone();
             let observed = Observed {

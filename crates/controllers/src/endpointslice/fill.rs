@@ -14,11 +14,11 @@ use coracle_client::{Cached, Projection};
 
 /// An EndpointSlice, whole.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Slice(pub Value);
+pub struct Slice(pub Arc<Value>);
 
 impl Projection for Slice {
-    fn project(object: Value) -> Result<Slice, coracle_api::typed::TypedError> {
-        Ok(Slice(object))
+    fn project(object: &Arc<Value>) -> Result<Slice, coracle_api::typed::TypedError> {
+        Ok(Slice(object.clone()))
     }
 }
 
@@ -200,7 +200,7 @@ fn fill_group<'a>(slices: &[&'a Cached<Slice>], group: Group, frame: &Frame) -> 
     }
     outcome.kept = drafts.len();
     outcome.update.extend(drafts.into_iter().filter(|draft| draft.changed).map(|draft| {
-        let mut object = draft.slice.0.clone();
+        let mut object = Value::clone(&draft.slice.0);
         dress(&mut object, frame);
         if let Some(object) = object.as_object_mut() {
             object.insert("endpoints", draft.endpoints);
@@ -268,7 +268,7 @@ fn made(frame: &Frame, family: &str, ports: Vec<Value>, endpoints: Vec<Value>) -
 
 /// A slice that becomes what a new one would have been, under its own name.
 fn replaced(slice: &Cached<Slice>, new: Value, frame: &Frame) -> Value {
-    let mut object = slice.0.clone();
+    let mut object = Value::clone(&slice.0);
     let Value::Object(mut new) = new else { return object };
     if let Some(members) = object.as_object_mut() {
         for name in ["ports", "endpoints"] {

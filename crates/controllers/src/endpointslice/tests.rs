@@ -200,7 +200,7 @@ fn slices_of_others_and_of_families_that_are_not_wanted_go() {
     let changes = fill(&[slice("one", 1, "a")], &[group(1, "a")], &["IPv6"], &frame(), true);
     assert_eq!(told(&changes), ["create  :", "delete one"]);
     let mut strange = Cached::clone(&slice("one", 1, "a"));
-    strange.object.0.meta_mut().set_owner_references([]);
+    Arc::make_mut(&mut strange.object.0).meta_mut().set_owner_references([]);
     let changes = fill(&[Arc::new(strange)], &[group(1, "a")], &["IPv4"], &frame(), true);
     assert_eq!(told(&changes), ["update one 1:a"]);
     assert_eq!(changes.update[0].meta().owner_references().next().unwrap().uid, "s");

@@ -287,7 +287,8 @@ mod tests {
                 "{{metadata: {{name: n, labels: {{topology.kubernetes.io/zone: '{zone}'{role}}}}}, status: {{allocatable: \
                  {{cpu: '{cpu}'}}, conditions: [{{type: Ready, status: '{ready}'}}]}}}}"
             );
-            Node::project(yaml::decode(text.as_bytes()).unwrap()).unwrap()
+            let object: Value = yaml::decode(text.as_bytes()).unwrap();
+            Node::project(&object.into()).unwrap()
         };
         let nodes: Vec<Node> = nodes.iter().map(node).collect();
         Zones::of(nodes.iter())

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};
 use coracle_client::ownership::Controller as Owner;
-use coracle_client::{Access, Cached, DeleteOptions, Error, Informer, ObjectKey, Resource, WorkQueue};
+use coracle_client::{Access, Cached, DeleteOptions, Error, Informer, ObjectKey, Resource, Whole, WorkQueue};
 
 use crate::endpointslice::fill::{self, Changes, Frame, Group, Slice, TRIGGER};
 use crate::endpointslice::{BY_SERVICE, MANAGED_BY, SERVICE_NAME, by_service};
@@ -42,7 +42,7 @@ impl Default for Config {
 #[derive(Debug)]
 pub struct Observed {
     /// Absent: there are none, or they are not to be mirrored.
-    endpoints: Option<Arc<Cached<Value>>>,
+    endpoints: Option<Arc<Cached<Whole>>>,
     slices: Vec<Arc<Cached<Slice>>>,
     limit: usize,
 }
@@ -50,7 +50,7 @@ pub struct Observed {
 /// The controller. Its keys are Endpoints.
 pub struct Mirroring {
     services: Informer<Service>,
-    endpoints: Informer<Value>,
+    endpoints: Informer<Whole>,
     slices: Informer<Slice>,
     access: Access,
     config: Config,
@@ -83,7 +83,7 @@ impl Mirroring {
     ) -> Mirroring {
         let core = |plural| Resource::builtin("", "v1", plural);
         let services: Informer<Service> = context.informers.of(&core("services"));
-        let endpoints: Informer<Value> = context.informers.of(&core("endpoints"));
+        let endpoints: Informer<Whole> = context.informers.of(&core("endpoints"));
         let slices_of = Resource::builtin("discovery.k8s.io", "v1", "endpointslices");
         let slices: Informer<Slice> = context.informers.of(&slices_of);
         slices.ensure_index(BY_SERVICE, by_service);
@@ -166,7 +166,7 @@ fn port(port: &Value) -> Value {
     Value::Object(port)
 }
 
-fn frame(endpoints: &Cached<Value>, limit: usize) -> Frame {
+fn frame(endpoints: &Cached<Whole>, limit: usize) -> Frame {
     let meta = endpoints.meta();
     let mut labels = meta.labels().cloned().unwrap_or_default();
     labels.insert(SERVICE_NAME, meta.name());
@@ -261,7 +261,8 @@ mod tests {
     fn only_what_was_written_by_hand_is_mirrored() {
         let check = |meta: &str, spec: &str, expected: bool| {
             let service =
-                Service::project(parsed(&format!("{{metadata: {{name: s}}, spec: {{{spec}}}}}"))).unwrap();
+                Service::project(&parsed(&format!("{{metadata: {{name: s}}, spec: {{{spec}}}}}")).into())
+                    .unwrap();
             let endpoints = parsed(&format!("{{metadata: {{name: s{meta}}}}}"));
             assert_eq!(is_mirrored(&endpoints, &service), expected, "{meta} {spec}");
         };

@@ -74,7 +74,7 @@ impl Revisions {
         match &history.current {
             None => self.create(owner, parent, template, number, collisions).await.map(Settled::Written),
             Some(current) if current.number < number => {
-                let mut next = current.object.object.clone();
+                let mut next = Value::clone(&current.object.object);
                 if let Some(members) = next.as_object_mut() {
                     members.insert("revision", number);
                 }

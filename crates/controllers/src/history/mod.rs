@@ -27,7 +27,7 @@ const NAME_LENGTH: usize = 223;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Revision {
     /// The object.
-    pub object: Value,
+    pub object: Arc<Value>,
     /// Which revision it is.
     pub number: i64,
     /// What controls it.
@@ -37,10 +37,10 @@ pub struct Revision {
 }
 
 impl Projection for Revision {
-    fn project(object: Value) -> Result<Revision, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Revision, TypedError> {
         let number = object.get("revision").and_then(Value::as_int).unwrap_or_default();
         let (controller, template) = (Controller::of(object.meta()), template_in(&object));
-        Ok(Revision { object, number, controller, template })
+        Ok(Revision { object: object.clone(), number, controller, template })
     }
 }
 

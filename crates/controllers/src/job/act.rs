@@ -153,7 +153,7 @@ impl Jobs {
         work: &Work,
         tracked: Tracked,
     ) -> Result<(), ActError> {
-        let mut job = observed.job.object.object.clone();
+        let mut job = Value::clone(&observed.job.object.object);
         let Tracked { mut status, let_go, mut held, ending, news } = tracked;
         let changed = observed.job.status() != Some(&status);
         if changed {

@@ -20,7 +20,7 @@ pub(super) struct Lease {
 }
 
 impl Projection for Lease {
-    fn project(object: Value) -> Result<Lease, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Lease, TypedError> {
         let renewed = object.at(&["spec", "renewTime"]).and_then(Value::as_str).unwrap_or_default();
         Ok(Lease { renewed: Text::new(renewed) })
     }

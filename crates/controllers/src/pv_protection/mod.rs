@@ -7,14 +7,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_api::time::Timestamp;
-use coracle_client::{Access, Cached, Error, Informer, ObjectKey, Resource, WorkQueue};
+use coracle_client::{Access, Cached, Error, Informer, ObjectKey, Resource, Whole, WorkQueue};
 
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use plan::{FINALIZER, Plan};
 
 /// The controller.
 pub struct PvProtection {
-    volumes: Informer<Value>,
+    volumes: Informer<Whole>,
     access: Access,
 }
 
@@ -28,7 +28,7 @@ pub async fn run(context: &Context) {
     let queue = WorkQueue::new("pvprotection");
     let mut feeds = Feeds::new(context.tasks.clone());
     let resource = Resource::builtin("", "v1", "persistentvolumes");
-    let volumes: Informer<Value> = context.informers.of(&resource);
+    let volumes: Informer<Whole> = context.informers.of(&resource);
     let concerned = queue.clone();
     feeds.follow(&volumes, move |change| {
         if let Some(volume) = change.object() {
@@ -42,23 +42,23 @@ pub async fn run(context: &Context) {
 #[async_trait]
 impl Controller for PvProtection {
     type Key = ObjectKey;
-    type Observed = Arc<Cached<Value>>;
+    type Observed = Arc<Cached<Whole>>;
     type Plan = Plan;
     type Error = ActError;
 
     const NAME: &'static str = "persistentvolume-protection-controller";
 
-    fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Value>>> {
+    fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Whole>>> {
         let Some(volume) = self.volumes.get(key) else { return Observation::Gone };
         Observation::Seen { uid: volume.uid.clone(), observed: volume }
     }
 
-    fn plan(volume: &Arc<Cached<Value>>, _: Timestamp) -> Plan {
+    fn plan(volume: &Arc<Cached<Whole>>, _: Timestamp) -> Plan {
         plan::plan(volume)
     }
 
-    async fn act(&self, _: &ObjectKey, volume: Arc<Cached<Value>>, plan: Plan) -> Result<Requeue, ActError> {
-        let mut volume = volume.object.clone();
+    async fn act(&self, _: &ObjectKey, volume: Arc<Cached<Whole>>, plan: Plan) -> Result<Requeue, ActError> {
+        let mut volume = Value::clone(&volume.object);
         match plan {
             Plan::Keep => return Ok(Requeue::OnEvent),
             Plan::Protect => drop(volume.meta_mut().add_finalizer(FINALIZER)),

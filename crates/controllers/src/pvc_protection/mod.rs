@@ -6,7 +6,9 @@ pub mod user;
 use async_trait::async_trait;
 use coracle_api::time::Timestamp;
 use coracle_api::{Text, Value};
-use coracle_client::{Access, Cached, Change, Error, Informer, ListOptions, ObjectKey, Resource, WorkQueue};
+use coracle_client::{
+    Access, Cached, Change, Error, Informer, ListOptions, ObjectKey, Resource, Whole, WorkQueue,
+};
 
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use plan::{FINALIZER, Observed, Plan, holds};
@@ -17,7 +19,7 @@ const BY_CLAIM: &str = "pod-pvc-index";
 
 /// The controller.
 pub struct PvcProtection {
-    claims: Informer<Value>,
+    claims: Informer<Whole>,
     pods: Informer<User>,
     claim_access: Access,
     pod_access: Access,
@@ -47,7 +49,7 @@ impl PvcProtection {
     pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> PvcProtection {
         let (claims_of, pods_of) =
             (Resource::builtin("", "v1", "persistentvolumeclaims"), Resource::builtin("", "v1", "pods"));
-        let claims: Informer<Value> = context.informers.of(&claims_of);
+        let claims: Informer<Whole> = context.informers.of(&claims_of);
         let pods: Informer<User> = context.informers.of(&pods_of);
         pods.ensure_index(BY_CLAIM, |pod: &Cached<User>| {
             let place = |claim: &Text| Text::from(format!("{}/{claim}", pod.key.namespace));
@@ -105,7 +107,7 @@ impl Controller for PvcProtection {
     }
 
     async fn act(&self, key: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
-        let mut claim = observed.claim.object.clone();
+        let mut claim = Value::clone(&observed.claim.object);
         match plan {
             Plan::Keep => return Ok(Requeue::OnEvent),
             Plan::Protect => drop(claim.meta_mut().add_finalizer(FINALIZER)),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use coracle_api::Value;
 use coracle_api::owner::controller_of;
-use coracle_client::Cached;
+use coracle_client::{Cached, Whole};
 
 use super::user::User;
 use crate::views::Protection;
@@ -15,7 +15,7 @@ pub const FINALIZER: &str = "kubernetes.io/pvc-protection";
 /// All that is known of a claim.
 pub struct Observed {
     /// The claim.
-    pub claim: Arc<Cached<Value>>,
+    pub claim: Arc<Cached<Whole>>,
     /// Pods that use it, as far as is known.
     pub users: Vec<Arc<Cached<User>>>,
 }

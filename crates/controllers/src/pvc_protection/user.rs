@@ -3,6 +3,7 @@
 use coracle_api::typed::TypedError;
 use coracle_api::{Map, Text, Value};
 use coracle_client::Projection;
+use std::sync::Arc;
 
 /// The claims that a pod uses, and whether it may still touch them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,7 +62,7 @@ impl User {
 }
 
 impl Projection for User {
-    fn project(object: Value) -> Result<User, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<User, TypedError> {
         Ok(User::of(&object))
     }
 }

@@ -195,7 +195,7 @@ fn the_status_counts_and_tells_of_failures_once() {
     assert_eq!(condition.get("reason").and_then(Value::as_str), Some("FailedCreate"));
     assert!(failed.get("readyReplicas").is_none(), "zero is not written");
 
-    let mut told = seen.set.object.object.clone();
+    let mut told = Value::clone(&seen.set.object.object);
     told.as_object_mut().unwrap().insert("status", failed.clone());
     seen.set = Arc::new(Cached::of(told).unwrap());
     let later = noon() + coracle_api::time::Duration::from(Duration::from_secs(60));

@@ -23,12 +23,12 @@ pub async fn run(context: &Context, workers: usize) {
 }
 
 impl Projection for ReplicationController {
-    fn project(object: Value) -> Result<ReplicationController, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<ReplicationController, TypedError> {
         let labels = object.at(&["spec", "selector"]).and_then(Value::as_object);
         // One that selects nothing or everything would take or leave whatever there is.
         let selector = labels.filter(|labels| !labels.is_empty()).map(LabelSelector::from_labels);
         let controller = Controller::of(object.meta());
-        Ok(ReplicationController(ReplicaSet { selector, controller, object }))
+        Ok(ReplicationController(ReplicaSet { selector, controller, object: object.clone() }))
     }
 }
 

@@ -15,7 +15,8 @@ use coracle_api::quota::Counter;
 use coracle_api::time::Timestamp;
 use coracle_client::discovery::{Served, ServedResource};
 use coracle_client::{
-    Access, Cached, Change, Client, Error, Informer, ListOptions, ObjectKey, Resource, WorkQueue, World,
+    Access, Cached, Change, Client, Error, Informer, ListOptions, ObjectKey, Resource, Whole, WorkQueue,
+    World,
 };
 
 use crate::frame::{
@@ -29,7 +30,7 @@ const AFTER_CHARGE: Duration = Duration::from_secs(30);
 
 /// The controller.
 pub struct ResourceQuotas {
-    quotas: Informer<Value>,
+    quotas: Informer<Whole>,
     access: Access,
     client: Client,
     resources: Resources,
@@ -67,7 +68,7 @@ impl ResourceQuotas {
     /// The controller, whose feeds fill `queue`.
     pub fn new(context: &Context, queue: &WorkQueue<ObjectKey>, feeds: &mut Feeds) -> ResourceQuotas {
         let resource = Resource::builtin("", "v1", "resourcequotas");
-        let quotas: Informer<Value> = context.informers.of(&resource);
+        let quotas: Informer<Whole> = context.informers.of(&resource);
         let concerned = queue.clone();
         feeds.follow(&quotas, move |change| match change {
             Change::Added { object, .. } => concerned.add(object.key.clone()),
@@ -137,7 +138,7 @@ fn quotable(served: &Served) -> Vec<&Resource> {
 /// Which quotas get something back.
 #[derive(Clone)]
 struct Replenished {
-    quotas: Informer<Value>,
+    quotas: Informer<Whole>,
     queue: WorkQueue<ObjectKey>,
 }
 
@@ -176,26 +177,26 @@ impl Replenished {
 #[async_trait]
 impl Controller for ResourceQuotas {
     type Key = ObjectKey;
-    type Observed = Arc<Cached<Value>>;
+    type Observed = Arc<Cached<Whole>>;
     /// What is used can only be asked of the server, so everything is decided after that, by [`plan::status`].
     type Plan = ();
     type Error = ActError;
 
     const NAME: &'static str = "resourcequota-controller";
 
-    fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Value>>> {
+    fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Whole>>> {
         let Some(quota) = self.quotas.get(key) else { return Observation::Gone };
         Observation::Seen { uid: quota.uid.clone(), observed: quota }
     }
 
-    fn plan(_: &Arc<Cached<Value>>, _: Timestamp) {}
+    fn plan(_: &Arc<Cached<Whole>>, _: Timestamp) {}
 
-    async fn act(&self, key: &ObjectKey, quota: Arc<Cached<Value>>, (): ()) -> Result<Requeue, ActError> {
+    async fn act(&self, key: &ObjectKey, quota: Arc<Cached<Whole>>, (): ()) -> Result<Requeue, ActError> {
         let served = self.resources.clone().now().await;
         let found = self.find(&quota, &served).await?;
         let used = used(&quota, &found, self.world.now());
         let Some(status) = status(&quota, &used) else { return Ok(Requeue::OnEvent) };
-        let mut written = quota.object.clone();
+        let mut written = Value::clone(&quota.object);
         if let Some(members) = written.as_object_mut() {
             members.insert("status", status);
         }

@@ -5,9 +5,8 @@ pub mod plan;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use coracle_api::Value;
 use coracle_api::time::Timestamp;
-use coracle_client::{Access, Error, Informer, ObjectKey, Resource, Selection, WorkQueue};
+use coracle_client::{Access, Error, Informer, ObjectKey, Resource, Selection, Whole, WorkQueue};
 use tracing::warn;
 
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
@@ -17,7 +16,7 @@ use plan::{NAME, Observed, Plan};
 /// The controller. Its keys are namespaces.
 pub struct RootCaPublisher {
     namespaces: Informer<Owned>,
-    config_maps: Informer<Value>,
+    config_maps: Informer<Whole>,
     access: Access,
     authority: Arc<str>,
 }
@@ -50,7 +49,7 @@ impl RootCaPublisher {
         let config_maps = Resource::builtin("", "v1", "configmaps");
         let access = context.client("root-ca-cert-publisher").resource(&config_maps);
         let ours = Selection::all(&config_maps).fields(&format!("metadata.name={NAME}"));
-        let config_maps: Informer<Value> = context.informers.of(ours);
+        let config_maps: Informer<Whole> = context.informers.of(ours);
         let namespaces: Informer<Owned> = context.informers.of(&Resource::builtin("", "v1", "namespaces"));
         let concerned = queue.clone();
         feeds.follow(&namespaces, move |change| {

@@ -1,5 +1,7 @@
 //! What the ConfigMap with the cluster's authority lacks. Pure.
 
+use std::sync::Arc;
+
 use coracle_api::{Map, Value};
 
 /// What every namespace's ConfigMap is called; pods mount it.
@@ -18,7 +20,7 @@ pub struct Observed {
     /// Whether it is going: nothing is made in it any more.
     pub is_going: bool,
     /// The ConfigMap, if it is there.
-    pub config_map: Option<Value>,
+    pub config_map: Option<Arc<Value>>,
     /// What it is to hold.
     pub authority: String,
 }
@@ -58,7 +60,7 @@ pub fn plan(observed: &Observed) -> Plan {
             if same && described {
                 return Plan::Keep;
             }
-            let mut right = known.clone();
+            let mut right = Value::clone(known);
             if let Some(members) = right.as_object_mut() {
                 members.insert("data", data);
             }
@@ -74,7 +76,11 @@ mod tests {
 
     #[test]
     fn it_is_made_where_it_is_missing_and_put_right_where_somebody_changed_it() {
-        let observed = |is_going, config_map| Observed { is_going, config_map, authority: "PEM".to_string() };
+        let observed = |is_going, held: Option<Value>| Observed {
+            is_going,
+            config_map: held.map(Arc::new),
+            authority: "PEM".to_string(),
+        };
         let Plan::Create(made) = plan(&observed(false, None)) else { panic!("it is made") };
         assert_eq!(made.at(&["data", "ca.crt"]).and_then(Value::as_str), Some("PEM"));
         assert_eq!(plan(&observed(true, None)), Plan::Keep);

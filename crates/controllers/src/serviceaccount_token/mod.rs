@@ -13,7 +13,8 @@ use async_trait::async_trait;
 use coracle_api::time::Timestamp;
 use coracle_api::{Text, Value};
 use coracle_client::{
-    Access, Change, DeleteOptions, Error, Informer, Metadata, ObjectKey, Resource, Selection, WorkQueue,
+    Access, Change, DeleteOptions, Error, Informer, Metadata, ObjectKey, Resource, Selection, Whole,
+    WorkQueue,
 };
 use tracing::warn;
 
@@ -63,7 +64,7 @@ impl fmt::Display for Key {
 
 /// The controller.
 pub struct ServiceAccountTokens {
-    secrets: Informer<Value>,
+    secrets: Informer<Whole>,
     accounts: Informer<Metadata>,
     secret_access: Access,
     account_access: Access,
@@ -112,7 +113,7 @@ impl ServiceAccountTokens {
         feeds: &mut Feeds,
     ) -> ServiceAccountTokens {
         let of = |plural| Resource::builtin("", "v1", plural);
-        let secrets: Informer<Value> = context.informers.of(Selection::all(&of("secrets")).fields(OUR_TYPE));
+        let secrets: Informer<Whole> = context.informers.of(Selection::all(&of("secrets")).fields(OUR_TYPE));
         let accounts: Informer<Metadata> = context.informers.of(&of("serviceaccounts"));
         let concerned = queue.clone();
         feeds.follow(&secrets, move |change| {

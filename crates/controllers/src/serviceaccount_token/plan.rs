@@ -1,5 +1,7 @@
 //! What a secret that keeps the token of a service account lacks. Pure.
 
+use std::sync::Arc;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use coracle_api::{Map, Value};
@@ -17,7 +19,7 @@ const AUTHORITY: &str = "ca.crt";
 pub enum Observed {
     /// A secret, as it is held.
     Secret {
-        secret: Value,
+        secret: Arc<Value>,
         /// The UID of the account that it names, if it is held.
         account: Option<String>,
         /// What the secret is to hold as the cluster's authority.
@@ -150,7 +152,7 @@ mod tests {
     fn a_secret_is_filled_where_its_account_is_there_and_it_lacks_something() {
         let check = |secret: Value, account: Option<&str>, expected: Plan| {
             let (account, authority) = (account.map(str::to_string), Some("PEM".to_string()));
-            let observed = Observed::Secret { secret, account, authority };
+            let observed = Observed::Secret { secret: secret.into(), account, authority };
             assert_eq!(plan(&observed), expected, "{observed:?}");
         };
         check(secret("u", ""), Some("u"), Plan::Fill);

@@ -91,7 +91,7 @@ impl Controller for FinishedJobs {
             Some(live) if live.meta().uid() == job.uid.as_str() => live,
             _ => return Ok(Requeue::OnEvent),
         };
-        let fresh = Job::project(live).map_err(ActError::Read)?;
+        let fresh = Job::project(&live.into()).map_err(ActError::Read)?;
         match plan::plan(&fresh, self.world.now()) {
             Plan::Keep => return Ok(Requeue::OnEvent),
             Plan::Wait(left) => return Ok(Requeue::After(left)),

@@ -45,7 +45,7 @@ mod tests {
                 r#"{{"metadata":{{"name":"j"{meta}}},"spec":{{{spec}}},"status":{{"conditions":[
                     {{"type":"{kind}","status":"True","lastTransitionTime":"2026-01-01T11:59:30Z"}}]}}}}"#
             );
-            let job = Job::project(json::parse(text.as_bytes()).unwrap()).unwrap();
+            let job = Job::project(&json::parse(text.as_bytes()).unwrap().into()).unwrap();
             assert_eq!(plan(&job, now), expected, "{meta} {spec} {kind}");
         };
         let minute = r#""ttlSecondsAfterFinished":60"#;

@@ -4,12 +4,13 @@ use coracle_api::time::{Time, Timestamp};
 use coracle_api::typed::TypedError;
 use coracle_api::{Map, Value};
 use coracle_client::Projection;
+use std::sync::Arc;
 
 /// A CronJob.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CronJob {
     /// The object, without its fields' owners.
-    pub object: Value,
+    pub object: Arc<Value>,
 }
 
 /// What is done when it is time and the last Job still runs.
@@ -85,7 +86,7 @@ impl CronJob {
 }
 
 impl Projection for CronJob {
-    fn project(object: Value) -> Result<CronJob, TypedError> {
-        Ok(CronJob { object })
+    fn project(object: &Arc<Value>) -> Result<CronJob, TypedError> {
+        Ok(CronJob { object: object.clone() })
     }
 }

@@ -5,12 +5,13 @@ use coracle_api::selector::LabelSelector;
 use coracle_api::typed::TypedError;
 use coracle_api::{Map, Value};
 use coracle_client::Projection;
+use std::sync::Arc;
 
 /// A Deployment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deployment {
     /// The object, without its fields' owners.
-    pub object: Value,
+    pub object: Arc<Value>,
     /// Which ReplicaSets and pods are its own; absent: it does not say, or not in a way that makes sense.
     pub selector: Option<LabelSelector>,
 }
@@ -134,9 +135,9 @@ impl Deployment {
 }
 
 impl Projection for Deployment {
-    fn project(object: Value) -> Result<Deployment, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Deployment, TypedError> {
         let selector = LabelSelector::from_value(object.at(&["spec", "selector"]));
         let selector = selector.ok().filter(|selector| *selector != LabelSelector::Nothing);
-        Ok(Deployment { selector, object })
+        Ok(Deployment { selector, object: object.clone() })
     }
 }

@@ -6,6 +6,7 @@ use coracle_api::typed::TypedError;
 use coracle_api::{Map, Text, Value};
 use coracle_client::ownership::Controller;
 use coracle_client::{Cached, Projection};
+use std::sync::Arc;
 
 use super::orphans_of;
 use crate::pods::PodOwner;
@@ -17,7 +18,7 @@ const MANAGED_BY: &str = "kubernetes.io/job-controller";
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     /// The object, without its fields' owners.
-    pub object: Value,
+    pub object: Arc<Value>,
     /// Which pods are its own; absent: it does not say, or not in a way that makes sense.
     pub selector: Option<LabelSelector>,
     /// What controls it: a CronJob, if anything.
@@ -159,10 +160,10 @@ impl PodOwner for Job {
 }
 
 impl Projection for Job {
-    fn project(object: Value) -> Result<Job, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Job, TypedError> {
         let selector = LabelSelector::from_value(object.at(&["spec", "selector"]));
         let selector = selector.ok().filter(|selector| *selector != LabelSelector::Nothing);
         let controller = Controller::of(object.meta());
-        Ok(Job { selector, controller, object })
+        Ok(Job { selector, controller, object: object.clone() })
     }
 }

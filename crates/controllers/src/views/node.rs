@@ -4,6 +4,7 @@ use coracle_api::time::{Time, Timestamp};
 use coracle_api::typed::TypedError;
 use coracle_api::{Map, Text, Value};
 use coracle_client::{Cached, ObjectReference, Projection};
+use std::sync::Arc;
 
 /// What controllers look at in nodes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -78,7 +79,7 @@ impl Node {
 }
 
 impl Projection for Node {
-    fn project(object: Value) -> Result<Node, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Node, TypedError> {
         let empty = Map::new();
         let below = |name: &str| object.get(name).and_then(Value::as_object).unwrap_or(&empty);
         let (meta, spec, status) = (object.meta(), below("spec"), below("status"));

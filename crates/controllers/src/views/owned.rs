@@ -4,6 +4,7 @@ use coracle_api::Value;
 use coracle_api::typed::TypedError;
 use coracle_api::{Text, meta::ObjectMeta};
 use coracle_client::Projection;
+use std::sync::Arc;
 
 /// The finalizer of an object that goes after what it owns.
 pub const FOREGROUND: &str = "foregroundDeletion";
@@ -70,7 +71,7 @@ impl Owned {
 impl Projection for Owned {
     const METADATA_ONLY: bool = true;
 
-    fn project(object: Value) -> Result<Owned, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Owned, TypedError> {
         Ok(Owned::of(object.meta()))
     }
 }

@@ -203,7 +203,7 @@ pub fn next_available<'a>(
 }
 
 impl Projection for Pod {
-    fn project(object: Value) -> Result<Pod, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Pod, TypedError> {
         let meta = object.meta();
         let status = object.get("status").and_then(Value::as_object);
         let spec = object.get("spec").and_then(Value::as_object);

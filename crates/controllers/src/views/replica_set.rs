@@ -5,6 +5,7 @@ use coracle_api::typed::TypedError;
 use coracle_api::{Map, Text, Value};
 use coracle_client::ownership::Controller;
 use coracle_client::{Cached, Projection};
+use std::sync::Arc;
 
 use super::orphans_of;
 use crate::pods::PodOwner;
@@ -13,7 +14,7 @@ use crate::pods::PodOwner;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplicaSet {
     /// The object, without its fields' owners.
-    pub object: Value,
+    pub object: Arc<Value>,
     /// Which pods are its own; absent: it does not say, or not in a way that makes sense.
     pub selector: Option<LabelSelector>,
     /// What controls it.
@@ -80,10 +81,10 @@ impl PodOwner for ReplicaSet {
 }
 
 impl Projection for ReplicaSet {
-    fn project(object: Value) -> Result<ReplicaSet, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<ReplicaSet, TypedError> {
         let selector = LabelSelector::from_value(object.at(&["spec", "selector"]));
         let selector = selector.ok().filter(|selector| *selector != LabelSelector::Nothing);
         let controller = Controller::of(object.meta());
-        Ok(ReplicaSet { selector, controller, object })
+        Ok(ReplicaSet { selector, controller, object: object.clone() })
     }
 }

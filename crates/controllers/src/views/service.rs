@@ -5,6 +5,7 @@ use coracle_api::time::Timestamp;
 use coracle_api::typed::TypedError;
 use coracle_api::{Map, Text, Value};
 use coracle_client::Projection;
+use std::sync::Arc;
 
 use super::Pod;
 
@@ -12,7 +13,7 @@ use super::Pod;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Service {
     /// The object, without its fields' owners.
-    pub object: Value,
+    pub object: Arc<Value>,
     /// Which pods are behind it; absent: somebody else says what is.
     pub selector: Option<LabelSelector>,
 }
@@ -96,9 +97,9 @@ impl Service {
 }
 
 impl Projection for Service {
-    fn project(object: Value) -> Result<Service, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Service, TypedError> {
         let selector = object.at(&["spec", "selector"]).and_then(Value::as_object);
         let selector = selector.map(LabelSelector::from_labels);
-        Ok(Service { selector, object })
+        Ok(Service { selector, object: object.clone() })
     }
 }

@@ -5,6 +5,7 @@ use coracle_api::selector::LabelSelector;
 use coracle_api::typed::TypedError;
 use coracle_api::{Map, Value};
 use coracle_client::Projection;
+use std::sync::Arc;
 
 use crate::pods::PodOwner;
 
@@ -12,7 +13,7 @@ use crate::pods::PodOwner;
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatefulSet {
     /// The object, without its fields' owners.
-    pub object: Value,
+    pub object: Arc<Value>,
     /// Which pods are its own; absent: it does not say, or not in a way that makes sense.
     pub selector: Option<LabelSelector>,
 }
@@ -131,9 +132,9 @@ impl PodOwner for StatefulSet {
 }
 
 impl Projection for StatefulSet {
-    fn project(object: Value) -> Result<StatefulSet, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<StatefulSet, TypedError> {
         let selector = LabelSelector::from_value(object.at(&["spec", "selector"]));
         let selector = selector.ok().filter(|selector| *selector != LabelSelector::Nothing);
-        Ok(StatefulSet { selector, object })
+        Ok(StatefulSet { selector, object: object.clone() })
     }
 }

@@ -1,5 +1,6 @@
 //! How fast pods get nodes, and what nodes cost that do nothing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use coracle_api::Value;
@@ -19,7 +20,7 @@ struct Seen {
 }
 
 impl Projection for Seen {
-    fn project(object: Value) -> Result<Seen, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Seen, TypedError> {
         let node = object.at(&["spec", "nodeName"]).and_then(Value::as_str).unwrap_or_default();
         let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
         let text =

@@ -1,6 +1,7 @@
 //! Variables that tell a container where Services are, as they were before there was cluster DNS.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use coracle_api::Value;
 use coracle_api::typed::{self, TypedError};
@@ -28,7 +29,7 @@ struct Port {
 }
 
 impl Projection for ServiceLink {
-    fn project(object: Value) -> Result<ServiceLink, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<ServiceLink, TypedError> {
         typed::from_tree::<Service>(&object).map(|service| ServiceLink::of(&service))
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coracle_api::{Map, Text, Value, typed};
-use coracle_client::{Access, Error, Informer, ObjectReference, Patch, Resource};
+use coracle_client::{Access, Error, Informer, ObjectReference, Patch, Resource, Whole};
 use coracle_cri::v1::{Image, ImageFilter, RuntimeHandler, StatusResponse, VersionResponse};
 use k8s_openapi::api::core::v1::{self, NodeStatus};
 use tokio::sync::watch;
@@ -98,7 +98,7 @@ impl Node {
     }
 
     /// Keeps lease and status until it is dropped.
-    pub(crate) async fn run(self, object: Informer<Value>) {
+    pub(crate) async fn run(self, object: Informer<Whole>) {
         let lease = lease::Lease::new(&self.host);
         let (told, mut ranges) = watch::channel(());
         tokio::join!(lease.keep(), self.keep_status(&mut ranges), ranges::follow(&self.host, &object, &told));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use coracle_api::Value;
-use coracle_client::Informer;
+use coracle_client::{Informer, Whole};
 use coracle_cri::v1::{NetworkConfig, RuntimeConfig};
 use tokio::sync::watch;
 
@@ -13,7 +13,7 @@ use crate::host::Host;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Tells the runtime of the node's ranges, now and when they change; `told` says that it has been.
-pub(super) async fn follow(host: &Host, object: &Informer<Value>, told: &watch::Sender<()>) {
+pub(super) async fn follow(host: &Host, object: &Informer<Whole>, told: &watch::Sender<()>) {
     let mut changes = object.subscribe();
     let mut known = String::new();
     loop {

@@ -5,6 +5,7 @@ use coracle_api::typed::TypedError;
 use coracle_client::informer::{Change, Informers, Projection, Selection, Subscription};
 use coracle_client::{ObjectKey, Resource};
 use ipnet::IpNet;
+use std::sync::Arc;
 
 use crate::facts::{HEADLESS, Node, OTHER_PROXY, Service, Slice};
 use crate::state::State;
@@ -14,19 +15,19 @@ use crate::state::State;
 struct Told<T>(Option<T>);
 
 impl Projection for Told<Service> {
-    fn project(object: Value) -> Result<Told<Service>, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Told<Service>, TypedError> {
         Ok(Told(Service::read(&object)))
     }
 }
 
 impl Projection for Told<Slice> {
-    fn project(object: Value) -> Result<Told<Slice>, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Told<Slice>, TypedError> {
         Ok(Told(Slice::read(&object)))
     }
 }
 
 impl Projection for Told<Node> {
-    fn project(object: Value) -> Result<Told<Node>, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Told<Node>, TypedError> {
         Ok(Told(Some(Node::read(&object))))
     }
 }
@@ -36,7 +37,7 @@ impl Projection for Told<Node> {
 struct Ranges(Vec<IpNet>);
 
 impl Projection for Told<Ranges> {
-    fn project(object: Value) -> Result<Told<Ranges>, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Told<Ranges>, TypedError> {
         let spec = object.get("spec").and_then(Value::as_object);
         let texts = spec.map(|spec| spec.items("cidrs")).unwrap_or_default();
         let ranges = texts.iter().filter_map(|text| text.as_str()?.parse().ok()).collect();

@@ -24,13 +24,13 @@ pub(super) enum Seen {
 pub(super) struct Held<T>(pub(super) Arc<T>);
 
 impl Projection for Held<Pod> {
-    fn project(object: Value) -> Result<Held<Pod>, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Held<Pod>, TypedError> {
         Ok(Held(Arc::new(Pod::from_object(&object))))
     }
 }
 
 impl Projection for Held<Node> {
-    fn project(object: Value) -> Result<Held<Node>, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Held<Node>, TypedError> {
         Ok(Held(Arc::new(Node::from_object(&object))))
     }
 }
@@ -39,7 +39,7 @@ impl Projection for Held<Node> {
 pub(super) struct Slim(pub(super) Value);
 
 impl Projection for Slim {
-    fn project(object: Value) -> Result<Slim, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Slim, TypedError> {
         let mut kept = Map::new();
         for (part, members) in KEPT {
             let all = object.get(part).and_then(Value::as_object);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};
-use coracle_client::{Access, Cached, Error, Informer, ObjectKey, Resource, WorkQueue};
+use coracle_client::{Access, Cached, Error, Informer, ObjectKey, Resource, Whole, WorkQueue};
 
 use super::request::RequestError;
 use super::{ACCOUNT, add_condition, resource};
@@ -16,7 +16,7 @@ use plan::Question;
 
 /// The controller.
 pub struct Approving {
-    requests: Informer<Value>,
+    requests: Informer<Whole>,
     access: Access,
     reviews: Access,
 }
@@ -42,7 +42,7 @@ pub enum ActError {
 pub async fn run(context: &Context) {
     let queue = WorkQueue::new("certificate");
     let mut feeds = Feeds::new(context.tasks.clone());
-    let requests: Informer<Value> = context.informers.of(&resource());
+    let requests: Informer<Whole> = context.informers.of(&resource());
     let concerned = queue.clone();
     feeds.follow(&requests, move |change| {
         if let Some(request) = change.object() {
@@ -87,31 +87,31 @@ impl Approving {
 #[async_trait]
 impl Controller for Approving {
     type Key = ObjectKey;
-    type Observed = Arc<Cached<Value>>;
+    type Observed = Arc<Cached<Whole>>;
     type Plan = Result<Vec<Question>, RequestError>;
     type Error = ActError;
 
     const NAME: &'static str = "certificatesigningrequest-approving-controller";
 
-    fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Value>>> {
+    fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Whole>>> {
         let Some(request) = self.requests.get(key) else { return Observation::Gone };
         Observation::Seen { uid: request.uid.clone(), observed: request }
     }
 
-    fn plan(request: &Arc<Cached<Value>>, _: Timestamp) -> Self::Plan {
+    fn plan(request: &Arc<Cached<Whole>>, _: Timestamp) -> Self::Plan {
         plan::plan(request)
     }
 
     async fn act(
         &self,
         _: &ObjectKey,
-        request: Arc<Cached<Value>>,
+        request: Arc<Cached<Whole>>,
         plan: Self::Plan,
     ) -> Result<Requeue, ActError> {
         let questions = plan?;
         for question in &questions {
             if self.allows(&request, *question).await? {
-                let mut approved = request.object.clone();
+                let mut approved = Value::clone(&request.object);
                 add_condition(&mut approved, "Approved", "AutoApproved", question.message);
                 let written = self.access.clone().subresource("approval").update(&approved).await;
                 return written.map(|_| Requeue::OnEvent).map_err(ActError::Write);

@@ -5,16 +5,15 @@ pub mod plan;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use coracle_api::Value;
 use coracle_api::time::Timestamp;
-use coracle_client::{Access, DeleteOptions, Error, Informer, ObjectKey, WorkQueue};
+use coracle_client::{Access, DeleteOptions, Error, Informer, ObjectKey, Whole, WorkQueue};
 
 use super::{ACCOUNT, resource};
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 
 /// The controller.
 pub struct Cleaner {
-    requests: Informer<Value>,
+    requests: Informer<Whole>,
     access: Access,
 }
 
@@ -38,7 +37,7 @@ pub struct ActError(#[source] Error);
 pub async fn run(context: &Context) {
     let queue = WorkQueue::new("csrcleaner");
     let mut feeds = Feeds::new(context.tasks.clone());
-    let requests: Informer<Value> = context.informers.of(&resource());
+    let requests: Informer<Whole> = context.informers.of(&resource());
     let concerned = queue.clone();
     feeds.follow(&requests, move |change| {
         if let Some(request) = change.object() {

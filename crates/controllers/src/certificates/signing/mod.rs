@@ -14,7 +14,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use coracle_api::Value;
 use coracle_api::time::Timestamp;
-use coracle_client::{Access, Cached, Error, Informer, ObjectKey, WorkQueue, World};
+use coracle_client::{Access, Cached, Error, Informer, ObjectKey, Whole, WorkQueue, World};
 use tracing::warn;
 
 pub use authority::{Authority, AuthorityError};
@@ -51,7 +51,7 @@ impl Config {
 
 /// The controller.
 pub struct Signing {
-    requests: Informer<Value>,
+    requests: Informer<Whole>,
     access: Access,
     config: Config,
     world: World,
@@ -79,7 +79,7 @@ pub async fn run(context: &Context, config: Config) {
     }
     let queue = WorkQueue::new("csrsigning");
     let mut feeds = Feeds::new(context.tasks.clone());
-    let requests: Informer<Value> = context.informers.of(&resource());
+    let requests: Informer<Whole> = context.informers.of(&resource());
     let concerned = queue.clone();
     feeds.follow(&requests, move |change| {
         if let Some(request) = change.object() {
@@ -109,28 +109,28 @@ impl Signing {
 #[async_trait]
 impl Controller for Signing {
     type Key = ObjectKey;
-    type Observed = Arc<Cached<Value>>;
+    type Observed = Arc<Cached<Whole>>;
     type Plan = Result<Plan, RequestError>;
     type Error = ActError;
 
     const NAME: &'static str = "certificatesigningrequest-signing-controller";
 
-    fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Value>>> {
+    fn observe(&self, key: &ObjectKey) -> Observation<Arc<Cached<Whole>>> {
         let Some(request) = self.requests.get(key) else { return Observation::Gone };
         Observation::Seen { uid: request.uid.clone(), observed: request }
     }
 
-    fn plan(request: &Arc<Cached<Value>>, _: Timestamp) -> Self::Plan {
+    fn plan(request: &Arc<Cached<Whole>>, _: Timestamp) -> Self::Plan {
         plan::plan(request)
     }
 
     async fn act(
         &self,
         _: &ObjectKey,
-        object: Arc<Cached<Value>>,
+        object: Arc<Cached<Whole>>,
         plan: Self::Plan,
     ) -> Result<Requeue, ActError> {
-        let mut written = object.object.clone();
+        let mut written = Value::clone(&object.object);
         match plan? {
             Plan::Keep => return Ok(Requeue::OnEvent),
             Plan::Fail(why) => add_condition(&mut written, "Failed", "SignerValidationFailure", &why),

@@ -1,0 +1,114 @@
+//! A watch: its events in the form that was asked for, until its time is over, its reader is too slow, or the server ends.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use coracle_client::transport::{TakesTrees, Trees};
+use futures_util::stream;
+use http::{Extensions, HeaderValue, Response, StatusCode, header};
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::Frame;
+
+use crate::ApiError;
+use crate::answer::{self, Answer};
+use crate::handler::Server;
+use crate::lifecycle::Stage;
+use crate::registry::{Scope, WatchStream};
+use crate::render::{EventWriter, Rendering};
+use crate::request::ListOptions;
+
+/// How often a watch that asked for bookmarks gets one.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+
+impl Server {
+    /// Answers with a stream of events.
+    pub(crate) async fn watch(
+        self: &Arc<Self>,
+        scope: &Scope<'_>,
+        options: &ListOptions,
+        rendering: Rendering,
+        extensions: &Extensions,
+    ) -> Result<Answer, ApiError> {
+        let watch = self.registry.watch(scope, options).await;
+        let mut writer = EventWriter::new(rendering, scope, self.registry.now)?;
+        let trees = extensions.get::<TakesTrees>().map(|_| Trees::default());
+        if let Some(trees) = &trees {
+            writer = writer.for_trees(trees.clone(), self.registry.caches.trees.clone());
+        }
+        let content_type = writer.content_type();
+        let events = match watch {
+            Ok(events) => events,
+            // The stream has begun for a client that asks for what is gone: it is told inside.
+            Err(gone) if gone.code == StatusCode::GONE => {
+                let mut told = Vec::new();
+                writer.error(&gone, &mut told);
+                return Ok(with_trees(answer::bytes(StatusCode::OK, content_type, told), trees));
+            }
+            Err(error) => return Err(error),
+        };
+        let ends = tokio::time::Instant::now() + options.timeout.unwrap_or_else(|| self.watch_lasts());
+        let sent = self.metrics.watch_events(scope.resource);
+        let state = (events, writer, self.lifecycle.subscribe(), sent);
+        let body = StreamBody::new(stream::unfold(
+            state,
+            move |(mut events, mut writer, mut stages, sent)| async move {
+                let chunk = tokio::select! {
+                    biased;
+                    chunk = next_chunk(&mut events, &mut writer, ends) => chunk?,
+                    // A client that finds its stream ended watches on, with another server if there is one.
+                    _ = stages.wait_for(|stage| *stage >= Stage::Draining) => return None,
+                };
+                sent.add(writer.take_written());
+                Some((
+                    Ok::<_, answer::BrokenOff>(Frame::data(Bytes::from(chunk))),
+                    (events, writer, stages, sent),
+                ))
+            },
+        ));
+        let mut response = Response::new(body.boxed_unsync());
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        Ok(with_trees(response, trees))
+    }
+
+    /// Not the same for all: those who began together should not come back together.
+    fn watch_lasts(&self) -> Duration {
+        let share = (self.registry.random)() % 1000;
+        self.min_watch + self.min_watch.mul_f64(f64::from(u32::try_from(share).unwrap_or_default()) / 1000.0)
+    }
+}
+
+/// Tells a reader in the same process where the events of its watch are.
+fn with_trees(mut answer: Answer, trees: Option<Trees>) -> Answer {
+    if let Some(trees) = trees {
+        answer.extensions_mut().insert(trees);
+    }
+    answer
+}
+
+/// What a watch sends next; `None`: its time is over.
+async fn next_chunk(
+    events: &mut WatchStream,
+    writer: &mut EventWriter,
+    ends: tokio::time::Instant,
+) -> Option<Vec<u8>> {
+    loop {
+        let bookmark_at = tokio::time::Instant::now() + BOOKMARK_EVERY;
+        {
+            let next = pin!(events.next(writer));
+            tokio::select! {
+                biased;
+                // Whoever is overtaken finds the stream ended and watches anew from what it has seen.
+                chunk = next => return chunk.ok(),
+                () = tokio::time::sleep_until(ends) => return None,
+                () = tokio::time::sleep_until(bookmark_at) => {}
+            }
+        }
+        if let Some(bookmark) = events.bookmark(writer) {
+            return Some(bookmark);
+        }
+    }
+}
