@@ -2,11 +2,11 @@
 //!
 //! One file per sandbox, written before anything is made for it and deleted after everything is unmade. So whatever a
 //! `kill -9` leaves behind has a record that tells what to look for. A file appears whole or not at all: it is written
-//! under another name, synced, renamed, and the folder is synced.
+//! under another name and renamed. Nothing is synced: what a power cut takes from the disk it takes from the pods too.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -71,7 +71,7 @@ impl Ledger {
         self.records.iter()
     }
 
-    /// Keeps what a sandbox gets. It is on disk when this returns.
+    /// Keeps what a sandbox gets. Whatever happens to this process, it is known again.
     pub(crate) fn put(
         &mut self,
         sandbox: &str,
@@ -82,14 +82,9 @@ impl Ledger {
         let number = self.records.values().map(|record| record.number).max().map_or(0, |number| number + 1);
         let record = Record { addresses, ports, number };
         let unfinished = path.with_extension("new");
-        let write = || {
-            let mut file = File::create(&unfinished)?;
-            file.write_all(&serde_json::to_vec(&record)?)?;
-            file.sync_all()?;
-            fs::rename(&unfinished, &path)?;
-            File::open(&self.folder)?.sync_all()
-        };
-        write().map_err(io_error("write", &path))?;
+        let write = || fs::write(&unfinished, serde_json::to_vec(&record)?);
+        let written = write().and_then(|()| fs::rename(&unfinished, &path));
+        written.map_err(io_error("write", &path))?;
         self.records.insert(sandbox.to_owned(), record);
         Ok(())
     }

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::{Node, kill, random, script, supervisors};
+use common::{Leftovers, Node, kill, random, script, supervisors};
 use coracle_cri::Runtime as _;
 use coracle_cri::v1::*;
 use tokio::time::Instant;
@@ -63,6 +63,7 @@ fn main_process(folder: &Path) -> Child {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_acknowledged_survives_the_main_process() {
     let folder = tempfile::tempdir().unwrap();
+    let leftovers = Leftovers::of(&common::instance_at(folder.path()), folder.path());
     for life in lives(folder.path()) {
         let mut main = main_process(folder.path());
         tokio::time::sleep(life).await;
@@ -70,12 +71,14 @@ async fn what_was_acknowledged_survives_the_main_process() {
         main.wait().unwrap();
     }
     check_node(folder.path()).await;
+    drop(leftovers);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_acknowledged_survives_the_main_process_and_supervisors() {
     let folder = tempfile::tempdir().unwrap();
     let instance = common::instance_at(folder.path());
+    let leftovers = Leftovers::of(&instance, folder.path());
     for life in lives(folder.path()) {
         let mut main = main_process(folder.path());
         let end = Instant::now() + life;
@@ -90,6 +93,7 @@ async fn what_was_acknowledged_survives_the_main_process_and_supervisors() {
         kill_one(&instance);
     }
     check_node(folder.path()).await;
+    drop(leftovers);
 }
 
 /// How long the main process may live, again and again until it has left enough: longer and longer on a slow host.

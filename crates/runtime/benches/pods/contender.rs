@@ -13,7 +13,10 @@ use coracle_runtime::Config;
 use coracle_runtime::images::{ImageStore, ImagesConfig};
 use coracle_runtime::rootfs::OverlayRootFs;
 
+use tokio::time::Instant;
+
 use crate::common::{own_pids, script, with_resources};
+use crate::milliseconds;
 use crate::registry::Registry;
 
 pub(crate) struct Contender {
@@ -25,6 +28,14 @@ pub(crate) struct Contender {
     image: String,
     logs: PathBuf,
     process: Option<Child>,
+}
+
+/// A pod, and how long it took.
+pub(crate) struct Started {
+    pub(crate) sandbox: String,
+    pub(crate) container: String,
+    pub(crate) took: f64,
+    pub(crate) steps: [(&'static str, f64); 3],
 }
 
 impl Contender {
@@ -103,10 +114,12 @@ impl Contender {
         self.images.pull_image(image, None, None).await.unwrap();
     }
 
-    /// A whole pod whose container runs: the ids of both.
-    pub(crate) async fn start_pod(&self, name: &str) -> (String, String) {
+    /// A whole pod whose container runs.
+    pub(crate) async fn start_pod(&self, name: &str) -> Started {
         let pod = self.pod(name);
+        let begin = Instant::now();
         let sandbox = self.runtime.run_pod_sandbox(pod.clone(), "").await.unwrap();
+        let ran = milliseconds(begin);
         let config = ContainerConfig {
             image: Some(ImageSpec { image: self.image.clone(), ..Default::default() }),
             command: ["sleep", "1000"].map(str::to_owned).to_vec(),
@@ -118,8 +131,11 @@ impl Contender {
             (resources.cpu_period, resources.cpu_quota) = (100_000, 50_000);
         });
         let container = self.runtime.create_container(&sandbox, config, pod).await.unwrap();
+        let created = milliseconds(begin);
         self.runtime.start_container(&container).await.unwrap();
-        (sandbox, container)
+        let started = milliseconds(begin);
+        let steps = [("its sandbox", ran), ("its creation", created - ran), ("its start", started - created)];
+        Started { sandbox, container, took: started, steps }
     }
 
     fn pod(&self, name: &str) -> PodSandboxConfig {

@@ -5,7 +5,7 @@
 //! with idle gaps between them: back to back they hide what a real node waits for. Everything happens in a network and
 //! among mounts of the benchmark's own.
 //!
-//! `cargo bench -p coracle-runtime --bench pods`. Needs root, and the packages that `scripts/test-prereqs.sh` names.
+//! `cargo bench -p coracle-runtime --bench pods`, with `-- alone` without the others. Needs root, and the packages that `scripts/test-prereqs.sh` names.
 #![expect(clippy::unwrap_used, reason = "what fails here is the benchmark")]
 #![expect(clippy::print_stdout, reason = "the figures are what it is for")]
 
@@ -38,34 +38,42 @@ fn main() {
     if fs::metadata("/sys/fs/cgroup/unified").is_ok() && fs::metadata("/sys/fs/cgroup/pids").is_ok() {
         bundle::run("umount", &["/sys/fs/cgroup/unified"]);
     }
-    tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(compare());
+    let alone = std::env::args().any(|argument| argument == "alone");
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(compare(alone));
 }
 
-async fn compare() {
+async fn compare(alone: bool) {
     let folder = tempfile::tempdir().unwrap();
     let registry = registry::Registry::start(&folder.path().join("registry"));
     registry.push_busybox();
-    let ours = Contender::ours(folder.path(), &registry).await;
-    let containerd = Contender::containerd(folder.path(), &registry).await;
+    let mut contenders = vec![Contender::ours(folder.path(), &registry).await];
+    if !alone {
+        contenders.push(Contender::containerd(folder.path(), &registry).await);
+    }
     let mut figures = Figures::default();
-    pulls(&registry, &ours, &containerd, &mut figures).await;
-    one_by_one(folder.path(), &ours, &containerd, &mut figures).await;
-    for contender in [&ours, &containerd] {
+    if !alone {
+        pulls(&registry, &contenders, &mut figures).await;
+        bundles(folder.path(), &mut figures).await;
+    }
+    one_by_one(&contenders, &mut figures).await;
+    for contender in &contenders {
         let begin = Instant::now();
         let names: Vec<String> = (0..AT_ONCE).map(|number| format!("many-{number}")).collect();
         let made = join_all(names.iter().map(|name| contender.start_pod(name))).await;
         figures.add(&format!("{AT_ONCE} pods at once, {}", contender.name), milliseconds(begin));
         if contender.name == "coracle" {
-            let memory = common::supervisors(&ours.instance).iter().map(|one| pss(one.0)).collect::<Vec<_>>();
+            let memory =
+                common::supervisors(&contender.instance).iter().map(|one| pss(one.0)).collect::<Vec<_>>();
             figures.add_all("a supervisor's memory (PSS, kB)", memory);
         }
-        for (sandbox, _) in made {
-            contender.runtime.remove_pod_sandbox(&sandbox).await.unwrap();
+        for pod in made {
+            contender.runtime.remove_pod_sandbox(&pod.sandbox).await.unwrap();
         }
     }
     figures.print(&goals());
-    ours.stop().await;
-    containerd.stop().await;
+    for contender in contenders {
+        contender.stop().await;
+    }
 }
 
 fn goals() -> Vec<(&'static str, Goal)> {
@@ -78,31 +86,42 @@ fn goals() -> Vec<(&'static str, Goal)> {
     ]
 }
 
-async fn one_by_one(
-    folder: &std::path::Path,
-    ours: &Contender,
-    containerd: &Contender,
-    figures: &mut Figures,
-) {
-    let made = folder.join("bundle");
-    bundle::make(&made);
+/// Pods and commands in turn, none while another is being made.
+async fn one_by_one(contenders: &[Contender], figures: &mut Figures) {
     let mut idle = Vec::new();
-    for contender in [ours, containerd] {
+    for contender in contenders {
         idle.push(contender.start_pod("idle").await);
     }
     for run in 0..RUNS {
-        for (contender, (_, container)) in [ours, containerd].into_iter().zip(&idle) {
-            let begin = Instant::now();
-            let (sandbox, _) = contender.start_pod(&format!("pod-{run}")).await;
-            figures.add(&format!("whole pod, {}", contender.name), milliseconds(begin));
+        for (contender, idle) in contenders.iter().zip(&idle) {
+            let pod = contender.start_pod(&format!("pod-{run}")).await;
+            figures.add(&format!("whole pod, {}", contender.name), pod.took);
+            for (step, took) in pod.steps {
+                figures.add(&format!("  {step}, {}", contender.name), took);
+            }
             tokio::time::sleep(GAP).await;
             let begin = Instant::now();
-            let done = contender.runtime.exec_sync(container, vec!["true".to_owned()], None).await.unwrap();
+            let done =
+                contender.runtime.exec_sync(&idle.container, vec!["true".to_owned()], None).await.unwrap();
             assert_eq!(done.exit_code, 0);
             figures.add(&format!("exec, {}", contender.name), milliseconds(begin));
-            contender.runtime.remove_pod_sandbox(&sandbox).await.unwrap();
+            tokio::time::sleep(GAP).await;
+            let begin = Instant::now();
+            contender.runtime.remove_pod_sandbox(&pod.sandbox).await.unwrap();
+            figures.add(&format!("removal of a pod, {}", contender.name), milliseconds(begin));
             tokio::time::sleep(GAP).await;
         }
+    }
+    for (contender, idle) in contenders.iter().zip(idle) {
+        contender.runtime.remove_pod_sandbox(&idle.sandbox).await.unwrap();
+    }
+}
+
+/// Containers alone, of the programs that other runtimes start them with.
+async fn bundles(folder: &std::path::Path, figures: &mut Figures) {
+    let made = folder.join("bundle");
+    bundle::make(&made);
+    for run in 0..RUNS {
         for program in ["crun", "runc"] {
             let (started, executed) = bundle::measure(program, folder, &made, run);
             figures.add(&format!("container alone, {program}"), started);
@@ -110,23 +129,15 @@ async fn one_by_one(
             tokio::time::sleep(GAP).await;
         }
     }
-    for (contender, (sandbox, _)) in [ours, containerd].into_iter().zip(idle) {
-        contender.runtime.remove_pod_sandbox(&sandbox).await.unwrap();
-    }
 }
 
 /// Every image is new to both; who goes first changes.
-async fn pulls(
-    registry: &registry::Registry,
-    ours: &Contender,
-    containerd: &Contender,
-    figures: &mut Figures,
-) {
+async fn pulls(registry: &registry::Registry, contenders: &[Contender], figures: &mut Figures) {
     for turn in 0..4 {
         let name = format!("bench/large:{turn}");
         registry.push_large(&name, turn);
-        let mut order = [ours, containerd];
-        order.rotate_left(turn % 2);
+        let mut order: Vec<&Contender> = contenders.iter().collect();
+        order.rotate_left(turn % contenders.len());
         for contender in order {
             let begin = Instant::now();
             contender.pull(&format!("{}/{name}", registry.host)).await;

@@ -1,6 +1,8 @@
 //! What the tests of containers share: a node of their own in a temporary folder, and a root filesystem of busybox.
 #![expect(dead_code, reason = "every test uses another part")]
 
+mod leftovers;
+
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,6 +14,7 @@ use async_trait::async_trait;
 use coracle_cri::Runtime as _;
 use coracle_cri::v1::*;
 use coracle_runtime::{Config, ImageConfig, ImageForContainer, RootFs, RootFsError, RootFsUsage, Runtime};
+pub(crate) use leftovers::Leftovers;
 
 /// A program that makes a whole system, from the package `busybox-static`.
 const BUSYBOX: &str = "/bin/busybox";
@@ -23,11 +26,13 @@ const COMMANDS: [&str; 28] = [
     "yes", "env",
 ];
 
-/// A node of a test's own.
+/// A node of a test's own. What is declared first goes first.
 pub(crate) struct Node {
     pub(crate) runtime: Runtime,
     pub(crate) config: Config,
     place: PathBuf,
+    /// None: whose the folder is cleans up.
+    leftovers: Option<Leftovers>,
     /// None: the folder is somebody else's.
     folder: Option<tempfile::TempDir>,
 }
@@ -41,15 +46,16 @@ impl Node {
         let folder = tempfile::tempdir().unwrap();
         let mut config = config_at(folder.path(), &format!("{test}-{}", std::process::id()));
         change(&mut config);
+        let leftovers = Some(Leftovers::of(&config.instance, folder.path()));
         let runtime = open(&config).await;
-        Self { runtime, config, place: folder.path().to_owned(), folder: Some(folder) }
+        Self { runtime, config, place: folder.path().to_owned(), leftovers, folder: Some(folder) }
     }
 
     /// The node of a folder, whoever made it.
     pub(crate) async fn at(folder: &Path) -> Self {
         let config = Config { instance: instance_at(folder), ..config_at(folder, "") };
         let runtime = open(&config).await;
-        Self { runtime, config, place: folder.to_owned(), folder: None }
+        Self { runtime, config, place: folder.to_owned(), leftovers: None, folder: None }
     }
 
     /// Is not there for a while, and the supervisor of a pod is killed meanwhile.
@@ -246,7 +252,7 @@ pub(crate) fn lines(path: &Path) -> Vec<(String, String, String)> {
     text.lines().map(line).collect()
 }
 
-/// Images of this test have links that lead to a folder of the host.
+/// Images of this test have links that lead to a folder of the host, and a device.
 pub(crate) fn plant_links(test: &Path, host: &Path) {
     fs::write(test.join("links"), host.to_string_lossy().as_bytes()).unwrap();
 }
@@ -323,6 +329,8 @@ impl RootFs for Folders {
             symlink("/absolute", root.join("chain")).unwrap();
             symlink("/somewhere/else/file", root.join("dangling")).unwrap();
             fs::create_dir(root.join("up")).unwrap();
+            let (kind, number) = (rustix::fs::FileType::CharacterDevice, rustix::fs::makedev(10, 229));
+            rustix::fs::mknodat(rustix::fs::CWD, root.join("device"), kind, 0o666.into(), number).unwrap();
         }
         rustix::mount::mount_bind(&root, &root).unwrap();
         Ok(root)

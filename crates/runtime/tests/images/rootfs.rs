@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 use std::sync::Arc;
 
 use coracle_cri::v1::ImageSpec;
@@ -73,6 +74,49 @@ fn layers_lie_over_each_other_and_writes_stay_on_top() {
         }
         assert_eq!(fs::read_dir(place.path("mounts")).unwrap().count(), 0);
         assert_eq!(fs::read_dir(place.path("images/containers")).unwrap().count(), 0);
+    });
+}
+
+/// As upstream's snapshotters have it: a layer knows nothing of those below, and its folder takes the link's place.
+#[test]
+fn a_layer_that_writes_through_a_lower_layers_link_stays_in_the_image() {
+    apart(async {
+        let place = Place::new();
+        let host = place.path("host");
+        fs::create_dir(&host).unwrap();
+        fs::write(host.join("secret"), "secret").unwrap();
+        let images = place.open();
+        let rootfs = OverlayRootFs::new(Arc::clone(&images), place.path("mounts"));
+        let absolute = host.to_str().unwrap();
+        let up = "../".repeat(20);
+        let targets = [
+            absolute.to_owned(),
+            format!("{up}{absolute}"),
+            up.clone(),
+            "/etc".to_owned(),
+            "../../..".to_owned(),
+            "first".to_owned(),
+            "dir".to_owned(),
+        ];
+        for target in &targets {
+            let link = format!("dir -> {target}");
+            let first = format!("first -> {absolute}");
+            let layers = [
+                layer(&[(first.as_str(), ""), (link.as_str(), "")]),
+                layer(&[("other", "")]),
+                layer(&[("dir/evil", "x"), ("dir/.wh.secret", ""), ("dir/deep/evil", "x")]),
+                layer(&[("dir/deep/more", "x"), ("dir/.wh..wh..opq", "")]),
+            ];
+            let image = import(&place, &images, &layers).await;
+            let root = rootfs.prepare("c1", &image).await.unwrap();
+            let kept: Vec<_> = fs::read_dir(&host).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            assert_eq!(kept, ["secret"], "{target}");
+            assert_eq!(fs::read(host.join("secret")).unwrap(), b"secret", "{target}");
+            assert!(!Path::new("/etc/evil").exists() && !Path::new("/evil").exists(), "{target}");
+            assert!(fs::symlink_metadata(root.join("dir")).unwrap().is_dir(), "{target}");
+            assert_eq!(fs::read(root.join("dir/deep/more")).unwrap(), b"x", "{target}");
+            rootfs.remove("c1").await.unwrap();
+        }
     });
 }
 

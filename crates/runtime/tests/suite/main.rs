@@ -23,13 +23,15 @@ async fn our_runtime_answers_as_cri_says() {
 #[tokio::test(flavor = "multi_thread")]
 async fn containerd_answers_as_cri_says() {
     let folder = tempfile::tempdir().unwrap();
-    let containerd = containerd::Containerd::start(folder.path()).await;
     let mut pod = containerd::pod(folder.path());
+    let parent = pod.linux.as_ref().unwrap().cgroup_parent.clone();
+    let leftovers = common::Leftovers::of(&parent, folder.path());
+    let containerd = containerd::Containerd::start(folder.path()).await;
     pod.log_directory = folder.path().join("logs").to_string_lossy().into_owned();
     play(&containerd.client, &pod, containerd::BUSYBOX).await;
     containerd.stop();
-    let parent = pod.linux.unwrap().cgroup_parent;
     coracle_cgroup::Hierarchies::detect().unwrap().group(&parent).remove().unwrap();
+    drop(leftovers);
 }
 
 /// The whole life of a pod.

@@ -29,7 +29,8 @@ impl Store {
         std::fs::create_dir_all(&folder).map_err(failed("make", &folder))?;
         let record = folder.join(RECORD);
         let bytes = serde_json::to_vec(&layers).expect("a list of texts is JSON");
-        files::write_whole(&record, &bytes).map_err(failed("write", &record))?;
+        // No container survives a power cut: one whose record is lost with it is thrown away at the next start.
+        files::write_for_now(&record, &bytes).map_err(failed("write", &record))?;
         state.containers.insert(container.to_owned(), layers);
         Ok(true)
     }

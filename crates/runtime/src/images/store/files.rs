@@ -15,6 +15,14 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_folder(folder)
 }
 
+/// Writes a file under another name and gives it its name. It survives whatever happens to this process, and is there
+/// whole, or broken, or not at all after a power cut.
+pub(super) fn write_for_now(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let unfinished = path.with_extension("new");
+    fs::write(&unfinished, bytes)?;
+    fs::rename(&unfinished, path)
+}
+
 pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }

@@ -1,0 +1,249 @@
+//! Pods with images and networks come and go, many times and many at once: nothing of them stays.
+//!
+//! `CORACLE_CYCLES=1000` has more of them come and go than a run of all tests has time for.
+#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod sys;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use common::{Leftovers, own_pids, script};
+use coracle_cri::Runtime as _;
+use coracle_cri::v1::*;
+use coracle_podnet::{Bridge, BridgeConfig};
+use coracle_runtime::images::{ImageStore, ImagesConfig};
+use coracle_runtime::rootfs::OverlayRootFs;
+use coracle_runtime::{Config, Runtime};
+use futures_util::future::join_all;
+
+/// More than the addresses that there are, so that each is given back and given out again.
+const USUAL_CYCLES: usize = 120;
+const ADDRESSES: &str = "10.244.0.0/26";
+
+/// How many pods come and go at the same time.
+const LANES: usize = 10;
+
+#[test]
+fn pods_come_and_go_and_leave_nothing() {
+    std::thread::scope(|scope| {
+        let inside = scope.spawn(|| {
+            sys::leave_the_network();
+            said("ip", "link set lo up");
+            // Its threads are made by this one, and so are in the same network.
+            let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+            threads.block_on(come_and_go(cycles()));
+        });
+        inside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
+#[expect(clippy::disallowed_methods, reason = "whoever runs the tests says it by the environment")]
+fn cycles() -> usize {
+    std::env::var("CORACLE_CYCLES").map_or(USUAL_CYCLES, |number| number.parse().unwrap())
+}
+
+async fn come_and_go(cycles: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let instance = format!("coracle-test-come-and-go-{}", std::process::id());
+    let leftovers = Leftovers::of(&instance, folder.path());
+    let node = Arc::new(Node::open(folder.path(), &instance).await);
+    let mut before = node.inventory();
+    node.cycle(0, true).await;
+    // The first one opens what stays open.
+    before.descriptors = descriptors();
+    let lanes = (0..LANES).map(|lane| {
+        let node = Arc::clone(&node);
+        tokio::spawn(async move {
+            for number in (1..=cycles).filter(|number| number % LANES == lane) {
+                node.cycle(number, false).await;
+            }
+        })
+    });
+    for lane in join_all(lanes).await {
+        lane.unwrap();
+    }
+    // The kernel lets go of namespaces when it comes to it.
+    for _ in 0..600 {
+        if node.inventory() == before {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    assert_eq!(node.inventory(), before);
+    drop(node);
+    drop(leftovers);
+}
+
+struct Node {
+    runtime: Runtime,
+    instance: String,
+    folder: PathBuf,
+}
+
+impl Node {
+    async fn open(folder: &Path, instance: &str) -> Self {
+        let images = ImageStore::open(ImagesConfig::new(folder.join("images"), || SystemTime::UNIX_EPOCH));
+        let images = images.unwrap();
+        images.add_built_in().await.unwrap();
+        // Made by the first pod, and kept.
+        fs::create_dir_all(folder.join("mounts")).unwrap();
+        fs::create_dir_all(folder.join("state/sandboxes")).unwrap();
+        let bridge = BridgeConfig {
+            name: "pods0".to_owned(),
+            table: "pods".to_owned(),
+            state: folder.join("addresses"),
+            ranges: vec![ADDRESSES.parse().unwrap()],
+            mtu: Some(1500),
+            masquerade_outside: Vec::new(),
+            led_by_rules: Vec::new(),
+        };
+        let bridge = Bridge::open(bridge).await.unwrap();
+        let config = Config {
+            instance: instance.to_owned(),
+            root: folder.join("root"),
+            state: folder.join("state"),
+            pids_limit: None,
+        };
+        let rootfs = OverlayRootFs::new(images, folder.join("mounts"));
+        let runtime = Runtime::open(config, Arc::new(rootfs), Some(Arc::new(bridge))).await.unwrap();
+        Self { runtime, instance: instance.to_owned(), folder: folder.to_owned() }
+    }
+
+    /// The life of one pod. Some containers end by themselves, some pods have ports of the host.
+    async fn cycle(&self, number: usize, look: bool) {
+        let pod = self.pod(number);
+        let sandbox = self.runtime.run_pod_sandbox(pod.clone(), "").await.unwrap();
+        let command =
+            if number.is_multiple_of(2) { ["/echo", "exit", "0"] } else { ["/echo", "sleep", "1000"] };
+        let config = ContainerConfig {
+            image: Some(ImageSpec { image: "coracle.local/echo".to_owned(), ..Default::default() }),
+            command: command.map(str::to_owned).to_vec(),
+            ..script("one", "")
+        };
+        let id = self.runtime.create_container(&sandbox, config, pod).await.unwrap();
+        self.runtime.start_container(&id).await.unwrap();
+        if look {
+            // What is looked for at the end is seen while it is there.
+            assert_eq!((namespaces(), interfaces(), tables()), (1, 1, 1));
+        }
+        if number.is_multiple_of(2) {
+            self.ended(&id).await;
+        }
+        self.runtime.remove_pod_sandbox(&sandbox).await.unwrap();
+    }
+
+    fn pod(&self, number: usize) -> PodSandboxConfig {
+        let name = format!("pod-{number}");
+        let port = PortMapping { container_port: 80, host_port: 30_000, ..Default::default() };
+        let context =
+            LinuxSandboxSecurityContext { namespace_options: Some(own_pids()), ..Default::default() };
+        PodSandboxConfig {
+            metadata: Some(PodSandboxMetadata {
+                name: name.clone(),
+                uid: name.clone(),
+                namespace: "default".to_owned(),
+                attempt: 0,
+            }),
+            hostname: name.clone(),
+            log_directory: self.folder.join("logs").join(name).to_string_lossy().into_owned(),
+            port_mappings: if number.is_multiple_of(60) { vec![port] } else { Vec::new() },
+            linux: Some(LinuxPodSandboxConfig {
+                cgroup_parent: format!("/{}", self.instance),
+                security_context: Some(context),
+                ..Default::default()
+            }),
+            ..Default::default()
+        }
+    }
+
+    async fn ended(&self, container: &str) {
+        for _ in 0..24_000 {
+            let status = self.runtime.container_status(container, false).await.unwrap().status.unwrap();
+            if status.state() == ContainerState::ContainerExited {
+                assert_eq!(status.exit_code, 0, "{status:?}");
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("{container} does not end");
+    }
+
+    /// All that there is on the host for this node's sake, as names and numbers.
+    fn inventory(&self) -> Inventory {
+        let place = self.folder.to_string_lossy().into_owned();
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let groups = coracle_cgroup::Hierarchies::detect().unwrap().group(&self.instance).folders();
+        Inventory {
+            mounts: mounts.lines().filter(|line| line.contains(&place)).map(str::to_owned).collect(),
+            files: KEPT.iter().flat_map(|folder| below(&self.folder.join(folder))).collect(),
+            groups: groups.iter().flat_map(|folder| folders_below(folder)).collect(),
+            supervisors: common::supervisors(&self.instance),
+            namespaces: namespaces(),
+            interfaces: interfaces(),
+            tables: tables(),
+            descriptors: descriptors(),
+        }
+    }
+}
+
+/// Everything but logs, which are the kubelet's to delete.
+const KEPT: [&str; 5] = ["root", "state", "images", "mounts", "addresses"];
+
+#[derive(Debug, PartialEq)]
+struct Inventory {
+    mounts: Vec<String>,
+    files: Vec<PathBuf>,
+    groups: Vec<PathBuf>,
+    supervisors: Vec<(i32, String)>,
+    namespaces: usize,
+    interfaces: usize,
+    tables: usize,
+    descriptors: usize,
+}
+
+/// Network namespaces that this one has ever had a wire to, and that the kernel still has.
+fn namespaces() -> usize {
+    said("ip", "netns list-id").lines().count()
+}
+
+fn interfaces() -> usize {
+    said("ip", "-o link").lines().filter(|line| line.contains("veth")).count()
+}
+
+fn tables() -> usize {
+    said("nft", "list tables").lines().count()
+}
+
+fn descriptors() -> usize {
+    fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+fn said(program: &str, arguments: &str) -> String {
+    let output = Command::new(program).args(arguments.split(' ')).output();
+    let output = output.unwrap_or_else(|error| panic!("{program}: {error}; see scripts/test-prereqs.sh"));
+    assert!(output.status.success(), "{program} {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// All that is below a folder.
+fn below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        found.push(entry.path());
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            found.extend(below(&entry.path()));
+        }
+    }
+    found.sort();
+    found
+}
+
+fn folders_below(folder: &Path) -> Vec<PathBuf> {
+    below(folder).into_iter().filter(|path| path.is_dir()).collect()
+}
