@@ -37,8 +37,12 @@ impl Pins<'_> {
         self.0.join("uts")
     }
 
-    /// Makes and pins what is wanted. Blocks for a millisecond.
-    pub(crate) fn make(&self, wanted: &Wanted) -> Result<(), Error> {
+    /// Makes and pins what is wanted, which takes a millisecond, and does something else meanwhile.
+    pub(crate) fn make(
+        &self,
+        wanted: &Wanted,
+        meanwhile: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let mut kinds = Vec::new();
         let mut flags = UnshareFlags::empty();
         for (is_wanted, flag, kind, pin) in [
@@ -52,8 +56,13 @@ impl Pins<'_> {
                 kinds.push((kind, pin));
             }
         }
-        let made = thread::scope(|scope| scope.spawn(|| make_here(flags, wanted, &kinds)).join());
-        made.expect("nothing in there panics").map_err(Error::io("make namespaces at", self.0))
+        let (made, done) = thread::scope(|scope| {
+            let making = scope.spawn(|| make_here(flags, wanted, &kinds));
+            let done = meanwhile();
+            (making.join(), done)
+        });
+        made.expect("nothing in there panics").map_err(Error::io("make namespaces at", self.0))?;
+        done
     }
 
     /// Lets go of the namespaces. What is not pinned is let go of already.

@@ -41,24 +41,25 @@ pub(crate) struct Started {
 impl Contender {
     pub(crate) async fn ours(folder: &Path, registry: &Registry) -> Self {
         let folder = folder.join("ours");
+        // As on a node: what a reboot empties is in memory.
         let instance = format!("coracle-bench-{}", std::process::id());
+        let run_dir = Path::new("/run").join(&instance);
         let images = ImageStore::open(ImagesConfig::new(folder.join("images"), now)).unwrap();
         let network = BridgeConfig {
             name: "bench0".to_owned(),
             table: "bench".to_owned(),
-            state: folder.join("network"),
+            state: run_dir.join("network"),
             ranges: vec!["10.87.0.0/16".parse().unwrap()],
             mtu: Some(1500),
             masquerade_outside: Vec::new(),
             led_by_rules: Vec::new(),
         };
         let network = Bridge::open(network).await.unwrap();
-        let rootfs = OverlayRootFs::new(Arc::clone(&images), folder.join("mounts"));
+        let rootfs = OverlayRootFs::new(Arc::clone(&images), run_dir.join("rootfs"));
         let config = Config {
             instance: instance.clone(),
             root: folder.join("root"),
-            // As on a node: what a reboot empties is in memory.
-            state: Path::new("/run").join(&instance),
+            state: run_dir,
             pids_limit: None,
         };
         let runtime =
@@ -83,7 +84,7 @@ impl Contender {
         let process = Command::new("containerd")
             .args(["--config".as_ref(), folder.join("config.toml").as_os_str()])
             .args(["--root".as_ref(), folder.join("root").as_os_str()])
-            .args(["--state".as_ref(), folder.join("state").as_os_str()])
+            .args(["--state", "/run/containerd"])
             .args(["--address".as_ref(), socket.as_os_str()])
             .stdout(Stdio::null())
             .stderr(File::create(folder.join("log")).unwrap())

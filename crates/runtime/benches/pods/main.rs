@@ -34,6 +34,8 @@ fn main() {
     sys::leave_host();
     bundle::run("ip", &["link", "set", "lo", "up"]);
     bundle::run("mount", &["--make-rprivate", "/"]);
+    // As on any node; where tests run in a virtual machine without an init it is a folder of the disk.
+    bundle::run("mount", &["-t", "tmpfs", "tmpfs", "/run"]);
     // Debian's crun refuses to run where both versions of cgroups are mounted.
     if fs::metadata("/sys/fs/cgroup/unified").is_ok() && fs::metadata("/sys/fs/cgroup/pids").is_ok() {
         bundle::run("umount", &["/sys/fs/cgroup/unified"]);

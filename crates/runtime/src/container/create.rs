@@ -73,7 +73,9 @@ impl Node {
             save(&place, &record)
         })
         .await?;
-        let rootfs = self.rootfs.prepare(&container.id, image).await?;
+        let prepared = self.rootfs.prepare(&container.id, image);
+        let (rootfs, confined) = tokio::join!(prepared, self.make_group(container, group.clone()));
+        let (rootfs, ()) = (rootfs?, confined?);
         let plan = Plan {
             container: Arc::clone(container),
             sandbox_config,
@@ -83,7 +85,6 @@ impl Node {
             folder: folder.clone(),
             pod_folder: self.config.sandbox_state(&container.sandbox.id),
             hierarchies: self.hierarchies.clone(),
-            pids: self.config.pids_limit,
         };
         let spec = blocking(move || plan.carry_out()).await?;
         let process = encode(&spec.process);
@@ -98,6 +99,19 @@ impl Node {
             record.complete = true;
         });
         blocking(move || save(&folder, &record)).await
+    }
+
+    /// The container's group, with all that limits it.
+    async fn make_group(&self, container: &Container, group: Group) -> Result<(), Error> {
+        let (config, pids) = (container.record().config, self.config.pids_limit);
+        blocking(move || {
+            let resources =
+                config.linux.as_ref().and_then(|linux| linux.resources.clone()).unwrap_or_default();
+            group.create()?;
+            group.limit(&limits(&resources, pids))?;
+            Ok(group.allow_devices(&devices::rules(&config, security(&config).privileged)?)?)
+        })
+        .await
     }
 
     /// Takes away all that there is of a container that does not run, complete or not.
@@ -129,14 +143,11 @@ struct Plan {
     folder: PathBuf,
     pod_folder: PathBuf,
     hierarchies: coracle_cgroup::Hierarchies,
-    pids: Option<u32>,
 }
 
 impl Plan {
     fn carry_out(&self) -> Result<ContainerSpec, Error> {
         let record = self.container.record();
-        let resources =
-            record.config.linux.as_ref().and_then(|linux| linux.resources.clone()).unwrap_or_default();
         let log = Some(Path::new(&record.log_path)).filter(|path| !path.as_os_str().is_empty());
         let spec = assemble(&Ingredients {
             id: &self.container.id,
@@ -150,9 +161,6 @@ impl Plan {
             log,
             exit_file: &self.folder.join("exit"),
         })?;
-        self.group.create()?;
-        self.group.limit(&limits(&resources, self.pids))?;
-        self.group.allow_devices(&devices::rules(&record.config, security(&record.config).privileged)?)?;
         if let Some(folder) = log.and_then(Path::parent) {
             fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
         }

@@ -1,6 +1,7 @@
 //! RunPodSandbox: all or nothing.
 
 use std::fs;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -57,14 +58,9 @@ impl Node {
         // Written down before anything is made, so that a restart finds what to take away.
         let (node, pod) = (Arc::clone(self), Arc::clone(sandbox));
         blocking(move || node.make_place(&pod)).await?;
+        let (addresses, met) = tokio::join!(self.connect(sandbox), self.meet_supervisor(sandbox));
+        let (addresses, ()) = (addresses?, met?);
         let record = sandbox.record();
-        let addresses = match &self.network {
-            Some(network) if pod_namespaces(&record.config).network() != NamespaceMode::Node => {
-                network.attach(&self.pod(sandbox)).await?.addresses
-            }
-            _ => Vec::new(),
-        };
-        self.meet_supervisor(sandbox).await?;
         if pod_namespaces(&record.config).pid() == NamespaceMode::Pod {
             self.start_pause(sandbox).await?;
         }
@@ -76,6 +72,16 @@ impl Node {
         blocking(move || save(&folder, &record)).await
     }
 
+    /// The pod's addresses; none for one in the host's network.
+    async fn connect(&self, sandbox: &Sandbox) -> Result<Vec<IpAddr>, Error> {
+        match &self.network {
+            Some(network) if pod_namespaces(&sandbox.record().config).network() != NamespaceMode::Node => {
+                Ok(network.attach(&self.pod(sandbox)).await?.addresses)
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
     /// Folders, supervisor, namespaces and files of a pod.
     fn make_place(&self, sandbox: &Sandbox) -> Result<(), Error> {
         let (root, state) = (self.config.sandbox_root(&sandbox.id), self.config.sandbox_state(&sandbox.id));
@@ -84,18 +90,20 @@ impl Node {
         }
         let record = sandbox.record();
         save(&root, &record)?;
-        self.start_supervisor(sandbox)?;
-        Pins(&state).make(&wanted(&record.config))?;
-        let shm = state.join("shm");
-        fs::create_dir_all(&shm).map_err(Error::io("create", &shm))?;
-        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-        mount("shm", &shm, "tmpfs", flags, SHM).map_err(|errno| Error::io("mount", &shm)(errno.into()))?;
-        write_files(&state, &record.config)?;
-        let logs = Path::new(&record.config.log_directory);
-        if !record.config.log_directory.is_empty() {
-            fs::create_dir_all(logs).map_err(Error::io("create", logs))?;
-        }
-        Ok(())
+        Pins(&state).make(&wanted(&record.config), || {
+            self.start_supervisor(sandbox)?;
+            let shm = state.join("shm");
+            fs::create_dir_all(&shm).map_err(Error::io("create", &shm))?;
+            let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+            mount("shm", &shm, "tmpfs", flags, SHM)
+                .map_err(|errno| Error::io("mount", &shm)(errno.into()))?;
+            write_files(&state, &record.config)?;
+            let logs = Path::new(&record.config.log_directory);
+            if !record.config.log_directory.is_empty() {
+                fs::create_dir_all(logs).map_err(Error::io("create", logs))?;
+            }
+            Ok(())
+        })
     }
 
     /// Connects to the pod's supervisor and listens to its news.
