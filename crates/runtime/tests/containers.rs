@@ -334,9 +334,11 @@ async fn a_terminal_is_a_terminal() {
     let node = Node::new("terminal").await;
     let (pod, sandbox) = node.sandbox("pod").await;
     let id = node.run(&sandbox, &pod, script("one", "sleep 1000")).await;
+    let talk = "tty; read line; echo got $line; while [ \"$(stty size)\" = '0 0' ]; do sleep 0.01; done; \
+                stty size; exit 3";
     let request = ExecRequest {
         container_id: id.clone(),
-        cmd: ["sh", "-c", "tty; read line; echo got $line; stty size; exit 3"].map(str::to_owned).to_vec(),
+        cmd: ["sh", "-c", talk].map(str::to_owned).to_vec(),
         tty: true,
         stdin: true,
         stdout: true,
@@ -346,10 +348,13 @@ async fn a_terminal_is_a_terminal() {
         panic!("a session")
     };
     session.resize.take().unwrap().send(TerminalSize { columns: 91, rows: 47 }).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    session.stdin.as_mut().unwrap().write_all(b"words\n").await.unwrap();
+    let mut stdout = session.stdout.unwrap();
     let mut text = String::new();
-    session.stdout.unwrap().read_to_string(&mut text).await.unwrap();
+    while !text.ends_with('\n') {
+        text.push(char::from(stdout.read_u8().await.unwrap()));
+    }
+    session.stdin.as_mut().unwrap().write_all(b"words\n").await.unwrap();
+    stdout.read_to_string(&mut text).await.unwrap();
     assert_eq!(text.replace('\r', ""), "/dev/pts/0\nwords\ngot words\n47 91\n");
     assert_eq!(session.exit.await.unwrap(), 3);
     node.clear().await;
@@ -430,9 +435,9 @@ async fn containers_of_a_pod_share_what_it_says() {
     assert_eq!(out, "coracle-supervisor pause 77\n");
     // What the other container left behind is ended with it, and nobody stays a zombie.
     node.ended(&two).await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    let (_, out, _) = node.exec(&one, "ps -o stat,args | grep -E '^Z|sleep 0.2' | grep -v grep; echo").await;
-    assert_eq!(out.trim(), "");
+    let look = "for try in $(seq 1000); do left=$(ps -o stat,args | grep -E '^Z|sleep 0.2' | grep -v grep); \
+                [ -z \"$left\" ] && break; sleep 0.05; done; echo $left";
+    assert_eq!(node.exec(&one, look).await.1.trim(), "");
     let target =
         NamespaceOption { pid: NamespaceMode::Target.into(), target_id: one.clone(), ..Default::default() };
     let debugger = with_security(script("debug", "ps -o args | grep -c '^sleep 1000'"), |security| {
@@ -450,7 +455,7 @@ async fn events_tell_a_containers_life_and_ports_are_reached() {
     let (pod, sandbox) = node.sandbox("pod").await;
     let id = node.run(&sandbox, &pod, script("one", "echo hello | nc -l -p 8080")).await;
     let mut answer = String::new();
-    for _ in 0..100 {
+    for _ in 0..6000 {
         if let Ok(PortStream::Connection(mut connection)) = node.runtime.port_forward(&sandbox, 8080).await {
             connection.read_to_string(&mut answer).await.unwrap();
             break;

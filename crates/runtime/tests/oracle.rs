@@ -7,12 +7,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Node, script, with_security};
+use common::{Node, script, with_resources, with_security};
 use coracle_cri::v1::*;
 
 /// What a process can find out about itself.
 const LOOK: &str = "\
-    grep -E '^(Cap|NoNewPrivs|Uid|Gid|Groups|Umask)' /proc/self/status; \
+    grep -E '^(Cap|NoNewPrivs|Uid|Gid|Groups|Umask|Seccomp)' /proc/self/status; \
     awk '{ for (i = 7; i <= NF; i++) if ($i == \"-\") kind = $(i + 1); print \"mount\", $5, kind, $6 }' \
         /proc/self/mountinfo | grep -v -E 'mount (/|/sys/fs/cgroup.*) ' | sort; \
     ls -l /dev | awk '{ print \"device\", $1, $3, $4, $5, $6, $NF }' | grep -v total | sort; \
@@ -21,11 +21,14 @@ const LOOK: &str = "\
         [ \"$(readlink /proc/self/ns/$kind)\" = \"$(eval echo \\$host_$kind)\" ] && echo $kind is the hosts || echo $kind is its own; \
     done; \
     for path in /proc/keys /proc/timer_list /sys/firmware; do ls $path/ 2>&1 | head -1; cat $path 2>/dev/null | grep -c .; done; \
-    touch /x /proc/sys/kernel/x /sys/x 2>&1 | sort";
+    touch /x /proc/sys/kernel/x /sys/x 2>&1 | sort; \
+    awk -F: '{ print \"group of\", $2 }' /proc/self/cgroup | sort; ls /sys/fs/cgroup | sort; \
+    cd /sys/fs/cgroup; cat memory/memory.limit_in_bytes pids/pids.max cpu/cpu.shares cpu/cpu.cfs_quota_us \
+        memory.max pids.max cpu.weight cpu.max 2>/dev/null; echo";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_sees_the_same_under_both() {
-    let node = Node::new("oracle").await;
+    let node = Node::with("oracle", |config| config.pids_limit = Some(100)).await;
     let mut pod = node.pod("pod");
     // In the host's network and with the host's name, so that both begin alike.
     let options = NamespaceOption { network: NamespaceMode::Node.into(), ..common::own_pids() };
@@ -37,12 +40,16 @@ async fn a_process_sees_the_same_under_both() {
         security.namespace_options = Some(options);
         security.readonly_rootfs = true;
         security.no_new_privs = true;
-        security.seccomp = None;
         security.run_as_username = "web".to_owned();
         security.masked_paths = MASKED.map(str::to_owned).to_vec();
         security.readonly_paths = READONLY.map(str::to_owned).to_vec();
         security.capabilities =
             Some(Capability { drop_capabilities: vec!["NET_RAW".to_owned()], ..Default::default() });
+    });
+    let config = with_resources(config, |resources| {
+        resources.memory_limit_in_bytes = 64 << 20;
+        resources.cpu_shares = 256;
+        (resources.cpu_period, resources.cpu_quota) = (100_000, 50_000);
     });
     let id = node.run(&sandbox, &pod, ContainerConfig { envs, working_dir: "/tmp".into(), ..config }).await;
     node.ended(&id).await;
@@ -137,6 +144,15 @@ fn config(bundle: &Path) -> serde_json::Value {
         "linux": {
             "namespaces": [{ "type": "pid" }, { "type": "ipc" }, { "type": "mount" }],
             "maskedPaths": MASKED, "readonlyPaths": READONLY,
+            "resources": {
+                "memory": { "limit": 64 << 20 }, "pids": { "limit": 100 },
+                "cpu": { "shares": 256, "period": 100_000, "quota": 50_000 },
+            },
+            // Which calls it refuses is a matter of the tests beside it: that there is one filter is seen here.
+            "seccomp": {
+                "defaultAction": "SCMP_ACT_ALLOW",
+                "syscalls": [{ "names": ["keyctl"], "action": "SCMP_ACT_ERRNO" }],
+            },
         },
     })
 }

@@ -101,7 +101,7 @@ impl Node {
 
     /// Waits until a container has printed a line.
     pub(crate) async fn printed(&self, pod: &str, container: &str, line: &str) {
-        for _ in 0..2000 {
+        for _ in 0..24_000 {
             if self.log(pod, container).iter().any(|(_, _, text)| text == line) {
                 return;
             }
@@ -151,7 +151,7 @@ impl Node {
 
     /// Waits until a container has ended.
     pub(crate) async fn ended(&self, container: &str) -> ContainerStatus {
-        for _ in 0..2000 {
+        for _ in 0..24_000 {
             let status = self.status(container).await;
             if status.state() == ContainerState::ContainerExited {
                 return status;

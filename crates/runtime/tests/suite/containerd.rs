@@ -19,31 +19,29 @@ pub(crate) struct Containerd {
 
 impl Containerd {
     pub(crate) async fn start(folder: &Path) -> Self {
-        let (config, socket) = (folder.join("containerd.toml"), folder.join("socket"));
         let text = format!(
             "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\"]\nsandbox_image = \"{BUSYBOX}\"\nrestrict_oom_score_adj = true\n"
         );
-        fs::write(&config, text).unwrap();
-        let log = File::create(folder.join("containerd.log")).unwrap();
-        let process = Command::new("containerd")
-            .arg("--config")
-            .arg(&config)
-            .arg("--root")
-            .arg(folder.join("root"))
-            .arg("--state")
-            .arg(folder.join("state"))
-            .arg("--address")
-            .arg(&socket)
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .expect("the package containerd is installed");
-        let client = Client::new(&socket).unwrap();
-        let containerd = Self { process, client };
-        for _ in 0..500 {
-            if containerd.client.version().await.is_ok() {
-                import_busybox(folder, &socket);
-                return containerd;
+        fs::write(folder.join("containerd.toml"), text).unwrap();
+        let containerd =
+            Self { process: spawn(folder), client: Client::new(&folder.join("socket")).unwrap() };
+        containerd.answers(folder).await;
+        import_busybox(folder, &folder.join("socket"));
+        containerd
+    }
+
+    /// Is killed, and comes back.
+    pub(crate) async fn restart(&mut self, folder: &Path) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        self.process = spawn(folder);
+        self.answers(folder).await;
+    }
+
+    async fn answers(&self, folder: &Path) {
+        for _ in 0..6000 {
+            if self.client.version().await.is_ok() {
+                return;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -54,6 +52,23 @@ impl Containerd {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
     }
+}
+
+fn spawn(folder: &Path) -> Child {
+    let log = File::options().create(true).append(true).open(folder.join("containerd.log")).unwrap();
+    Command::new("containerd")
+        .arg("--config")
+        .arg(folder.join("containerd.toml"))
+        .arg("--root")
+        .arg(folder.join("root"))
+        .arg("--state")
+        .arg(folder.join("state"))
+        .arg("--address")
+        .arg(folder.join("socket"))
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .expect("the package containerd is installed")
 }
 
 /// A pod in the host's network: no plugins are needed for that.

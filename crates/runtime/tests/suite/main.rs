@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod containerd;
+mod terminal;
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,8 +15,11 @@ use coracle_cri::{Error, Runtime};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn our_runtime_answers_as_cri_says() {
-    let node = Node::new("suite").await;
+    let mut node = Node::new("suite").await;
     let pod = node.pod("suite");
+    let lasting = begin(&node.runtime, &pod, "busybox").await;
+    node.away(Duration::ZERO).await;
+    go_on(&node.runtime, &pod, &lasting).await;
     play(&node.runtime, &pod, "busybox").await;
     node.clear().await;
 }
@@ -26,12 +30,50 @@ async fn containerd_answers_as_cri_says() {
     let mut pod = containerd::pod(folder.path());
     let parent = pod.linux.as_ref().unwrap().cgroup_parent.clone();
     let leftovers = common::Leftovers::of(&parent, folder.path());
-    let containerd = containerd::Containerd::start(folder.path()).await;
+    let mut containerd = containerd::Containerd::start(folder.path()).await;
     pod.log_directory = folder.path().join("logs").to_string_lossy().into_owned();
+    let lasting = begin(&containerd.client, &pod, containerd::BUSYBOX).await;
+    containerd.restart(folder.path()).await;
+    go_on(&containerd.client, &pod, &lasting).await;
     play(&containerd.client, &pod, containerd::BUSYBOX).await;
     containerd.stop();
     coracle_cgroup::Hierarchies::detect().unwrap().group(&parent).remove().unwrap();
     drop(leftovers);
+}
+
+/// A pod that is to last: sandbox and container.
+async fn begin(runtime: &dyn Runtime, pod: &PodSandboxConfig, image: &str) -> (String, String) {
+    let sandbox = runtime.run_pod_sandbox(pod.clone(), "").await.unwrap();
+    let text = "trap 'exit 7' TERM; echo up; while :; do sleep 0.05; done";
+    let id = start(runtime, &sandbox, pod, container("lasting", text, image)).await;
+    printed(pod, "lasting", "up").await;
+    (sandbox, id)
+}
+
+/// The runtime was away, and what runs has not noticed.
+async fn go_on(runtime: &dyn Runtime, pod: &PodSandboxConfig, (sandbox, id): &(String, String)) {
+    assert_eq!(status(runtime, id).await.state(), ContainerState::ContainerRunning);
+    let answer = runtime.exec_sync(id, ["echo", "here"].map(str::to_owned).to_vec(), None).await.unwrap();
+    assert_eq!((answer.exit_code, &answer.stdout[..]), (0, &b"here\n"[..]));
+    runtime.stop_container(id, LONG).await.unwrap();
+    assert_eq!(ended(runtime, id).await.exit_code, 7);
+    assert_eq!(lines(&Path::new(&pod.log_directory).join("lasting.log")).len(), 1);
+    runtime.remove_pod_sandbox(sandbox).await.unwrap();
+}
+
+/// Longer than anything takes that happens at all.
+const LONG: Duration = Duration::from_secs(120);
+
+/// Waits until a container has printed a line.
+async fn printed(pod: &PodSandboxConfig, name: &str, text: &str) {
+    let log = Path::new(&pod.log_directory).join(format!("{name}.log"));
+    for _ in 0..12_000 {
+        if lines(&log).iter().any(|(_, _, line)| line == text) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{name} does not print {text}");
 }
 
 /// The whole life of a pod.
@@ -85,7 +127,7 @@ async fn status(runtime: &dyn Runtime, id: &str) -> ContainerStatus {
 }
 
 async fn ended(runtime: &dyn Runtime, id: &str) -> ContainerStatus {
-    for _ in 0..1000 {
+    for _ in 0..12_000 {
         let status = status(runtime, id).await;
         if status.state() == ContainerState::ContainerExited {
             return status;
@@ -105,7 +147,7 @@ async fn output_and_exit(runtime: &dyn Runtime, sandbox: &str, pod: &PodSandboxC
     let log = Path::new(&pod.log_directory).join("prints.log");
     assert_eq!(Path::new(&status.log_path), log);
     // A foreign runtime may still be copying.
-    for _ in 0..100 {
+    for _ in 0..12_000 {
         if lines(&log).len() == 4 {
             break;
         }
@@ -131,6 +173,8 @@ async fn commands(runtime: &dyn Runtime, sandbox: &str, pod: &PodSandboxConfig, 
     let seen = String::from_utf8(seen.await.unwrap().stdout.to_vec()).unwrap();
     assert!(seen.contains("Seccomp:\t2\n") && seen.contains("NoNewPrivs:\t0\n"), "{seen}");
     assert!(seen.contains("CapBnd:\t00000000a80425fb\n"), "{seen}");
+    let (seen, code) = terminal::run(runtime, &id, &["sh", "-c", "tty; exit 5"]).await;
+    assert_eq!((seen.as_str(), code), ("/dev/pts/0\r\n", 5));
     let late = runtime.exec_sync(&id, command("sleep 100"), Some(Duration::from_secs(1))).await;
     assert!(matches!(late, Err(Error::DeadlineExceeded(_) | Error::Internal(_))), "{late:?}");
     let stats = runtime.container_stats(&id).await.unwrap();
@@ -141,14 +185,13 @@ async fn commands(runtime: &dyn Runtime, sandbox: &str, pod: &PodSandboxConfig, 
 }
 
 async fn ends(runtime: &dyn Runtime, sandbox: &str, pod: &PodSandboxConfig, image: &str) {
-    let polite = "trap 'exit 7' TERM; while :; do sleep 0.05; done";
+    let polite = "trap 'exit 7' TERM; echo up; while :; do sleep 0.05; done";
     let polite = start(runtime, sandbox, pod, container("polite", polite, image)).await;
-    let deaf =
-        start(runtime, sandbox, pod, container("deaf", "trap '' TERM; while :; do sleep 0.05; done", image))
-            .await;
-    // The traps are set when the shell has begun.
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    runtime.stop_container(&polite, Duration::from_secs(20)).await.unwrap();
+    let deaf = "trap '' TERM; echo up; while :; do sleep 0.05; done";
+    let deaf = start(runtime, sandbox, pod, container("deaf", deaf, image)).await;
+    printed(pod, "polite", "up").await;
+    printed(pod, "deaf", "up").await;
+    runtime.stop_container(&polite, LONG).await.unwrap();
     assert_eq!(ended(runtime, &polite).await.exit_code, 7);
     runtime.stop_container(&deaf, Duration::from_secs(1)).await.unwrap();
     assert_eq!(ended(runtime, &deaf).await.exit_code, 137);
