@@ -31,7 +31,7 @@ const ROOMS: &[(&str, MayUse)] = &[
     ("streams", Only(&[])),
     ("supervisor", Only(&[])),
     ("echo", Only(&[])),
-    ("runtime", Only(&["cri", "cgroup", "podnet", "supervisor", "echo"])),
+    ("runtime", Only(&["cri", "cgroup", "podnet", "supervisor", "echo", "streams"])),
     ("network", Only(&["api", "client"])),
     ("kubelet", Only(&["api", "client", "cri", "cgroup", "streams"])),
     ("proxy", Only(&["api", "client"])),
