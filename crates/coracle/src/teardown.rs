@@ -19,7 +19,8 @@ use coracle_runtime::rootfs::OverlayRootFs;
 use crate::instance::{DEFAULT_DATA_DIR, Instance};
 use crate::process::{self, ProcessError};
 use crate::running;
-use crate::server::node;
+use crate::server::pod_network::PodNetwork;
+use crate::server::{node, place};
 
 /// Ends the pods of a cluster on this machine, and its server if that runs. Nothing that it keeps is lost: `coracle
 /// server` brings everything back.
@@ -51,6 +52,8 @@ pub(crate) enum TeardownError {
     Server(#[source] io::Error),
     #[error(transparent)]
     Process(#[from] ProcessError),
+    #[error(transparent)]
+    Place(#[from] place::PlaceError),
     #[error(transparent)]
     Images(#[from] ImageError),
     #[error("the pods cannot be looked at")]
@@ -99,10 +102,10 @@ async fn end_pods(instance: &Instance) -> Result<usize, TeardownError> {
     if !instance.runtime().root.exists() {
         return Ok(0);
     }
-    let network = node::network(instance, None).await?;
+    let network = network(instance).await?;
     let images = ImageStore::open(node::images(instance))?;
     let rootfs = OverlayRootFs::new(images, node::mounts(instance));
-    let runtime = Runtime::open(instance.runtime(), Arc::new(rootfs), Some(Arc::new(network))).await?;
+    let runtime = Runtime::open(instance.runtime(), Arc::new(rootfs), Some(network.for_runtime())).await?;
     let pods = runtime.list_pod_sandbox(PodSandboxFilter::default()).await;
     let pods = pods.map_err(|error| TeardownError::Pod { pod: "of this machine".to_owned(), error })?;
     for pod in &pods {
@@ -118,9 +121,15 @@ async fn end_pods(instance: &Instance) -> Result<usize, TeardownError> {
     Ok(pods.len())
 }
 
+/// Whoever connected the pods takes them off.
+async fn network(instance: &Instance) -> Result<PodNetwork, TeardownError> {
+    let plugins = place::remembered(instance)?.and_then(|place| place.cni);
+    Ok(PodNetwork::open(instance, plugins.as_ref(), None).await?)
+}
+
 async fn remove(instance: &Instance) -> Result<(), TeardownError> {
     end_pods(instance).await?;
-    node::network(instance, None).await?.tear_down().await?;
+    network(instance).await?.tear_down().await?;
     // Without a node there are none, and perhaps no `nft` either.
     if instance.runtime().root.exists() {
         coracle_proxy::clean(&instance.service_table())?;

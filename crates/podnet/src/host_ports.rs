@@ -43,15 +43,26 @@ pub(crate) fn compile(wanted: &Wanted<'_>) -> String {
     let ports = wanted.pods.iter().flat_map(|(addresses, ports)| {
         addresses.iter().flat_map(move |address| ports.iter().map(move |port| (*address, port)))
     });
-    let rules: String = ports.filter_map(|(address, port)| rule(wanted.ranges, address, port)).collect();
+    let rules: String = ports.filter_map(|(address, port)| rule(address, port)).collect();
     if rules.is_empty() && wanted.masquerade_outside.is_empty() {
         return text;
     }
     let bridge = wanted.bridge;
+    let (near4, near6) = (near(wanted.ranges, true), near(wanted.ranges, false));
     let masquerade: String = wanted.ranges.iter().filter_map(|range| masquerade(wanted, *range)).collect();
     write!(
         text,
         "table inet {table} {{
+\tset near4 {{
+\t\ttype ipv4_addr
+\t\tflags interval
+\t\telements = {{ {near4} }}
+\t}}
+\tset near6 {{
+\t\ttype ipv6_addr
+\t\tflags interval
+\t\telements = {{ {near6} }}
+\t}}
 \tchain guard {{
 \t\ttype filter hook prerouting priority -300; policy accept;
 \t\tiifname \"{bridge}\" ip daddr 127.0.0.0/8 drop
@@ -81,23 +92,28 @@ pub(crate) fn compile(wanted: &Wanted<'_>) -> String {
 const BACK: &str = "0x2000";
 
 /// The lines that lead one port to one address: none if the port is wanted on an address of the other family.
-fn rule(ranges: &[IpNet], address: IpAddr, port: &PortMapping) -> Option<String> {
+fn rule(address: IpAddr, port: &PortMapping) -> Option<String> {
     if port.host_ip.is_some_and(|host| host.is_ipv4() != address.is_ipv4()) {
         return None;
     }
-    let (family, loopback) = if address.is_ipv4() { ("ip", "127.0.0.0/8") } else { ("ip6", "::1/128") };
+    let (family, near) = if address.is_ipv4() { ("ip", "near4") } else { ("ip6", "near6") };
     let at = match port.host_ip.filter(|host| !host.is_unspecified()) {
         Some(host) => format!("{family} daddr {host} "),
         None => format!("meta nfproto {} ", if address.is_ipv4() { "ipv4" } else { "ipv6" }),
     };
-    let near = ranges.iter().filter(|range| range.addr().is_ipv4() == address.is_ipv4());
-    let near = near.map(IpNet::to_string).chain([loopback.to_owned()]).collect::<Vec<_>>().join(", ");
     let protocol = port.protocol.name();
     let (host_port, target) = (port.host_port, std::net::SocketAddr::new(address, port.container_port));
     Some(format!(
-        "\t\t{at}{family} saddr {{ {near} }} {protocol} dport {host_port} meta mark set meta mark or {BACK}\n\
+        "\t\t{at}{family} saddr @{near} {protocol} dport {host_port} meta mark set meta mark or {BACK}\n\
          \t\t{at}{protocol} dport {host_port} dnat {family} to {target}\n"
     ))
+}
+
+/// Pods of this node and the host itself: whose connections come back to where they began.
+fn near(ranges: &[IpNet], is_v4: bool) -> String {
+    let loopback = if is_v4 { "127.0.0.0/8" } else { "::1/128" };
+    let ranges = ranges.iter().filter(|range| range.addr().is_ipv4() == is_v4);
+    ranges.map(IpNet::to_string).chain([loopback.to_owned()]).collect::<Vec<_>>().join(", ")
 }
 
 fn masquerade(wanted: &Wanted<'_>, range: IpNet) -> Option<String> {

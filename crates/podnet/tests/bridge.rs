@@ -11,6 +11,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use coracle_podnet::{Bridge, BridgeConfig, Error, Pod, PodNetwork, PortMapping, Protocol};
+use futures_util::future::join_all;
 use namespaces::Namespace;
 
 #[test]
@@ -49,6 +50,35 @@ fn a_pod_that_goes_leaves_nothing_behind() {
             assert_eq!(node.run("nft", "list ruleset"), "");
             assert!(!namespace.run("ip", "-o link").contains("eth0"));
         }
+    });
+}
+
+/// Rules are replaced for many at once; who cannot be attached does not keep the others from it.
+#[test]
+fn many_pods_come_and_go_at_once() {
+    on_a_node(&["10.84.0.0/26"], async |node, bridge| {
+        let namespaces: Vec<Namespace> = (0..12).map(|_| Namespace::new()).collect();
+        let mut pods: Vec<Pod> = (0..12).zip(&namespaces).map(|(number, there)| pod(number, there)).collect();
+        pods.iter_mut().zip(9000..).for_each(|(pod, number)| pod.ports = vec![port(number)]);
+        pods[5].netns = "/nowhere".into();
+        pods[7].ports = vec![port(9000)];
+        let attached = join_all(pods.iter().map(|pod| bridge.attach(pod))).await;
+        for (number, (pod, attached)) in pods.iter().zip(&attached).enumerate() {
+            let rules = node.run("nft", "list ruleset");
+            match attached {
+                Ok(attached) => {
+                    let rule = format!("tcp dport {} dnat ip to {}:80", 9000 + number, attached.addresses[0]);
+                    assert!(rules.contains(&rule), "{rule}: {rules}");
+                }
+                Err(Error::Namespace(..)) => assert_eq!(number, 5),
+                Err(Error::PortTaken { port: 9000, .. }) => assert_eq!(number, 7),
+                Err(error) => panic!("{}: {error}", pod.sandbox),
+            }
+        }
+        assert_eq!(attached.iter().filter(|attached| attached.is_ok()).count(), 10);
+        join_all(pods.iter().map(|pod| bridge.detach(pod))).await.into_iter().for_each(Result::unwrap);
+        assert_eq!(node.run("nft", "list ruleset"), "");
+        assert!(!node.run("ip", "-o link").contains("veth"));
     });
 }
 

@@ -3,6 +3,7 @@
 
 use coracle_api::catalog::{self, Resource};
 use coracle_api::{Value, typed};
+use futures_util::future::try_join_all;
 use http::StatusCode;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::{APIService, APIServiceSpec};
@@ -46,17 +47,15 @@ const PRIORITIES: [(&str, &str, i32, i32); 22] = [
 
 pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
     once(hook, async || {
-        for object in wanted() {
-            ensure(loopback, &object).await?;
-        }
-        Ok(())
+        // All at once: writes that wait together share a flush of the disk.
+        try_join_all(wanted().map(|object| ensure(loopback, object))).await.map(drop)
     })
     .await;
 }
 
-async fn ensure(loopback: &Loopback, wanted: &Value) -> Result<(), ApiError> {
+async fn ensure(loopback: &Loopback, wanted: Value) -> Result<(), ApiError> {
     let Some(found) = loopback.get(api_services(), wanted.meta().name()) else {
-        return loopback.ensure(api_services(), "", MANAGER, wanted).await;
+        return loopback.ensure(api_services(), "", MANAGER, &wanted).await;
     };
     // One without the label is an administrator's.
     if found.meta().label(AUTOMANAGED).is_none() || found.get("spec") == wanted.get("spec") {

@@ -6,6 +6,7 @@
 
 use coracle_api::catalog::Resource;
 use coracle_api::{Value, typed};
+use futures_util::future::try_join_all;
 use http::StatusCode;
 
 use super::keep;
@@ -36,20 +37,24 @@ pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
 }
 
 async fn ensure(loopback: &Loopback, resource: &'static Resource, wanted: &[Value]) -> Result<(), ApiError> {
-    for object in wanted {
-        let Some(found) = loopback.get(resource, object.meta().name()) else {
-            loopback.ensure(resource, "", MANAGER, object).await?;
-            continue;
-        };
-        if let Some(mended) = mended(&found, object) {
-            match loopback.update(resource, "", Part::Main, MANAGER, &mended).await {
-                // Somebody else has changed it or removed it: there will be another round.
-                Err(error) if matches!(error.code, StatusCode::CONFLICT | StatusCode::NOT_FOUND) => {}
-                result => drop(result?),
-            }
-        }
+    // All at once: writes that wait together share a flush of the disk.
+    try_join_all(wanted.iter().map(|object| ensure_one(loopback, resource, object))).await.map(drop)
+}
+
+async fn ensure_one(
+    loopback: &Loopback,
+    resource: &'static Resource,
+    wanted: &Value,
+) -> Result<(), ApiError> {
+    let Some(found) = loopback.get(resource, wanted.meta().name()) else {
+        return loopback.ensure(resource, "", MANAGER, wanted).await;
+    };
+    let Some(mended) = mended(&found, wanted) else { return Ok(()) };
+    match loopback.update(resource, "", Part::Main, MANAGER, &mended).await {
+        // Somebody else has changed it or removed it: there will be another round.
+        Err(error) if matches!(error.code, StatusCode::CONFLICT | StatusCode::NOT_FOUND) => Ok(()),
+        result => result.map(drop),
     }
-    Ok(())
 }
 
 /// What is to be written over `found`; `None`: it is as it should be, or not ours any more.

@@ -8,6 +8,7 @@ use coracle_apiserver::storage::Media;
 use coracle_store::face::Listen;
 use ipnet::IpNet;
 
+use super::pod_network::Plugins;
 use crate::storage::{EmbeddedSettings, EtcdSettings, Storage};
 
 /// How nodes are watched over, and nodes that are not there.
@@ -44,6 +45,30 @@ pub(super) struct NetworkFlags {
     /// Port of the kubelet; 0: a free one [default: what it had before, 10250, or a free one]
     #[arg(long, value_name = "PORT", conflicts_with = "no_node")]
     pub(super) kubelet_port: Option<u16>,
+}
+
+/// Who connects pods.
+#[derive(Args)]
+pub(super) struct CniFlags {
+    /// Have pods connected by CNI plugins, as the first configuration of this folder says, instead of the built-in bridge
+    #[arg(long, value_name = "DIR", conflicts_with = "no_node")]
+    cni_conf_dir: Option<PathBuf>,
+    /// Where these plugins are, separated by commas
+    #[arg(
+        long,
+        value_name = "DIRS",
+        value_delimiter = ',',
+        default_value = "/opt/cni/bin",
+        requires = "cni_conf_dir"
+    )]
+    cni_bin_dir: Vec<PathBuf>,
+}
+
+impl CniFlags {
+    pub(super) fn plugins(&self) -> Option<Plugins> {
+        let configurations = self.cni_conf_dir.clone()?;
+        Some(Plugins { configurations, programs: self.cni_bin_dir.clone() })
+    }
 }
 
 /// What a cluster has beside its API server.

@@ -6,7 +6,8 @@ mod file;
 mod flags;
 mod kubeconfig;
 pub(crate) mod node;
-mod place;
+pub(crate) mod place;
+pub(crate) mod pod_network;
 mod scheduler;
 mod simulated;
 
@@ -44,7 +45,7 @@ use crate::running;
 use crate::storage::{Storage, StorageError};
 use crate::world::WORLD;
 pub(crate) use file::FileError;
-use flags::{Component, EtcdFlags, NetworkFlags, NodeFlags, etcd_address};
+use flags::{CniFlags, Component, EtcdFlags, NetworkFlags, NodeFlags, etcd_address};
 use node::{Node, NodeError};
 use place::{Place, PlaceError, Wanted, nth_address};
 
@@ -72,6 +73,8 @@ pub(crate) struct Server {
     https_port: Option<u16>,
     #[command(flatten)]
     network: NetworkFlags,
+    #[command(flatten)]
+    cni: CniFlags,
     /// Also show the store as an etcd, for etcdctl: unix:///PATH, or HOST:PORT with the cluster's own certificates
     /// (DIR/pki: ca.crt, and admin.crt with admin.key for the client)
     #[arg(long, value_name = "ADDRESS", value_parser = etcd_address)]
@@ -292,6 +295,7 @@ impl Server {
             service_cidr: self.network.service_cidr,
             https_port: self.https_port,
             kubelet_port: self.network.kubelet_port,
+            cni: self.cni.plugins(),
         };
         let held = if self.no_node { Vec::new() } else { place::held_by_others(instance) };
         place::decide(&wanted, place::remembered(instance)?.as_ref(), &held)

@@ -18,7 +18,6 @@ use coracle_cri::v1::PodSandboxFilter;
 use coracle_kubelet::server::access::{Access, Authorities, BadAuthority};
 use coracle_kubelet::server::{Server, TlsError, certificate};
 use coracle_kubelet::{Config, Kubelet};
-use coracle_podnet::{Bridge, BridgeConfig};
 use coracle_proxy::{DetectLocal, NodeNetwork, NodeNetworkError};
 use coracle_runtime::Runtime;
 use coracle_runtime::images::{ImageError, ImageStore, ImagesConfig};
@@ -30,6 +29,7 @@ use tokio::sync::watch;
 
 use super::dns;
 use super::place::{Place, nth_address};
+use super::pod_network::PodNetwork;
 use crate::certificates::Pair;
 use crate::instance::Instance;
 use crate::world::WORLD;
@@ -143,7 +143,7 @@ async fn open(
     let Settings { instance, place, .. } = &settings;
     let forwarding = NodeNetwork { instance: instance.name(), pod_ranges: vec![place.cluster_cidr] };
     on_disk(move || forwarding.prepare()).await?;
-    let network = Arc::new(network(instance, Some(place)).await?);
+    let network = PodNetwork::open(instance, place.cni.as_ref(), Some(place)).await?;
     let config = images(instance);
     let images = on_disk(move || ImageStore::open(config)).await?;
     images.add_built_in().await?;
@@ -151,7 +151,7 @@ async fn open(
         tracing::info!(id = %image.id, "preloaded");
     }
     let rootfs = OverlayRootFs::new(images.clone(), mounts(instance));
-    let runtime = Runtime::open(instance.runtime(), Arc::new(rootfs), Some(network.clone())).await?;
+    let runtime = Runtime::open(instance.runtime(), Arc::new(rootfs), Some(network.for_runtime())).await?;
     let pods = runtime.list_pod_sandbox(PodSandboxFilter::default()).await?;
     network.reclaim(pods.into_iter().map(|pod| pod.id).collect()).await?;
     let listener = listen(&settings).await?;
@@ -317,25 +317,6 @@ fn client(door: &InProcess, user: &str, groups: &[&str], agent: &str) -> Client 
     let groups = groups.iter().map(|group| (*group).to_owned()).collect();
     let user = User { name: user.to_owned(), groups, ..User::default() }.authenticated();
     door.client(user, WORLD).named(agent)
-}
-
-/// The network of this cluster's pods: who speaks to somebody outside of them appears with the node's address. Without
-/// a place it is there to be taken away.
-pub(crate) async fn network(
-    instance: &Instance,
-    place: Option<&Place>,
-) -> Result<Bridge, coracle_podnet::Error> {
-    let config = BridgeConfig {
-        name: instance.bridge(),
-        table: instance.pod_table(),
-        state: instance.run_dir().join("network"),
-        // Which part of the pods' range is this node's the cluster tells later.
-        ranges: Vec::new(),
-        mtu: None,
-        masquerade_outside: place.iter().map(|place| place.cluster_cidr).collect(),
-        led_by_rules: place.iter().map(|place| place.service_cidr).collect(),
-    };
-    Bridge::open(config).await
 }
 
 /// Where its images are kept.

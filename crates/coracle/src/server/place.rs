@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use ipnet::{IpNet, Ipv4Net};
 use serde::{Deserialize, Serialize};
 
+use super::pod_network::Plugins;
 use crate::instance::Instance;
 
 /// What a cluster has on this machine.
@@ -23,6 +24,9 @@ pub(crate) struct Place {
     pub(crate) service_cidr: IpNet,
     pub(crate) https_port: u16,
     pub(crate) kubelet_port: u16,
+    /// Who connects its pods, if it is not the built-in bridge: whoever takes them down has to ask the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cni: Option<Plugins>,
 }
 
 /// What the person who started it wants.
@@ -32,6 +36,7 @@ pub(crate) struct Wanted {
     pub(crate) service_cidr: Option<IpNet>,
     pub(crate) https_port: Option<u16>,
     pub(crate) kubelet_port: Option<u16>,
+    pub(crate) cni: Option<Plugins>,
 }
 
 /// Why a cluster has no place here.
@@ -89,6 +94,7 @@ pub(crate) fn decide(
         service_cidr,
         https_port: port(wanted.https_port, remembered.map(|place| place.https_port), 6443),
         kubelet_port: port(wanted.kubelet_port, remembered.map(|place| place.kubelet_port), 10250),
+        cni: wanted.cni.clone(),
     })
 }
 

@@ -9,6 +9,10 @@ use crate::pods::echo;
 /// How many are made and deleted, unless `CORACLE_CYCLES` says otherwise, and how many at a time.
 const CYCLES: u64 = 300;
 const AT_ONCE: u64 = 50;
+/// How long that many may take on a machine that has much else to do.
+const PATIENCE: &str = "300s";
+/// How many pods that hang are told of in full.
+const TOLD: usize = 3;
 
 #[test]
 fn three_hundred_pods_come_and_go_and_leave_nothing() {
@@ -20,12 +24,37 @@ fn three_hundred_pods_come_and_go_and_leave_nothing() {
     for batch in 0..cycles.div_ceil(AT_ONCE) {
         let pods: Vec<Value> = (0..AT_ONCE).map(|number| one(batch, number)).collect();
         machine.apply(&pods);
-        machine.kubectl(&format!("wait --for=condition=Ready pod -l batch=b{batch} --timeout=120s"));
-        machine.kubectl(&format!("delete pod -l batch=b{batch} --timeout=120s"));
+        goes_well(
+            &machine,
+            &format!("wait --for=condition=Ready pod -l batch=b{batch} --timeout={PATIENCE}"),
+        );
+        goes_well(&machine, &format!("delete pod -l batch=b{batch} --timeout={PATIENCE}"));
     }
     machine.is_again(&before);
     machine.stop_and_reset();
     machine.has_nothing();
+}
+
+/// Where it does not, what hangs is to explain itself: the next time may be long after.
+fn goes_well(machine: &Machine, line: &str) {
+    let output = machine.try_kubectl(&line.split(' ').collect::<Vec<_>>());
+    if output.status.success() {
+        return;
+    }
+    let pods = machine.try_kubectl(&["get", "pods", "-o", "wide", "--show-labels"]);
+    eprintln!("{}", String::from_utf8_lossy(&pods.stdout));
+    let is_ready = |line: &&str| line.contains(" 1/1 ") && !line.contains("Terminating");
+    let table = String::from_utf8_lossy(&pods.stdout).into_owned();
+    let hanging = table.lines().skip(1).filter(|line| !is_ready(line));
+    for name in hanging.filter_map(|line| line.split(' ').next()).take(TOLD) {
+        let why = machine.coracle(&["why", &format!("pod/{name}")]).output().unwrap();
+        let described = machine.try_kubectl(&["get", "pod", name, "-o", "yaml"]);
+        for said in [&why.stdout, &why.stderr, &described.stdout] {
+            eprintln!("{}", String::from_utf8_lossy(said));
+        }
+    }
+    eprintln!("{:#?}", machine.inventory());
+    panic!("{line}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// With all that a pod may have of a node: an address, a token, folders on disk and in memory, a port of the host.

@@ -11,7 +11,9 @@ impl Machine {
     /// Everything there is, a line each. Two that are the same say that nothing was left and nothing was lost.
     pub(crate) fn inventory(&self) -> Vec<String> {
         let (name, run_dir) = self.instance();
-        let mut all = processes(&name, self.server_pid());
+        let processes = self.processes();
+        let mut all: Vec<String> =
+            processes.iter().map(|(pid, words)| format!("process {pid} {words}")).collect();
         let data_dir = self.data_dir();
         let mounted = mounts(&[&run_dir, &data_dir]);
         all.extend(mounted.iter().map(|place| format!("mount {place}")));
@@ -27,6 +29,19 @@ impl Machine {
         }
         all.sort();
         all
+    }
+
+    /// All processes in the cgroups of the cluster, but for its server: supervisors, and what runs in pods.
+    pub(crate) fn processes(&self) -> Vec<(u32, String)> {
+        let (name, server) = (self.instance().0, self.server_pid());
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        let found = all.filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            let groups = fs::read_to_string(entry.path().join("cgroup")).ok()?;
+            let words = fs::read_to_string(entry.path().join("cmdline")).ok()?;
+            (groups.contains(&name) && Some(pid) != server).then(|| (pid, words.replace('\0', " ")))
+        });
+        found.collect()
     }
 
     /// Waits until everything is as it was.
@@ -65,23 +80,6 @@ impl Machine {
 /// In hexadecimal digits.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// All processes in the cgroups of the cluster, but for its server.
-fn processes(name: &str, server: Option<u32>) -> Vec<String> {
-    let server = server.map(|pid| pid.to_string());
-    let all = fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
-        let pid = entry.file_name().to_string_lossy().into_owned();
-        pid.bytes().all(|byte| byte.is_ascii_digit()) && Some(&pid) != server.as_ref()
-    });
-    all.filter_map(|entry| {
-        let groups = fs::read_to_string(entry.path().join("cgroup")).ok()?;
-        let words = fs::read_to_string(entry.path().join("cmdline")).ok()?;
-        groups
-            .contains(name)
-            .then(|| format!("process {} {}", entry.file_name().display(), words.replace('\0', " ")))
-    })
-    .collect()
 }
 
 fn mounts(folders: &[&Path]) -> Vec<String> {

@@ -95,10 +95,16 @@ impl Machine {
 
     /// Starts the server, and waits for nothing.
     pub(crate) fn begin(&self) {
+        self.begin_with(&[]);
+    }
+
+    /// The same, with further flags.
+    pub(crate) fn begin_with(&self, flags: &[&str]) {
         let log = File::options().create(true).append(true).open(self.log()).unwrap();
         let server = self
             .command(CORACLE, &["server", "--node-name", "node-1", "--data-dir"])
             .arg(self.data_dir())
+            .args(flags)
             .stdout(File::create(self.said()).unwrap())
             .stderr(log)
             .spawn()

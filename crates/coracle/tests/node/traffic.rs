@@ -28,7 +28,7 @@ impl Traffic {
             let mut failures = Vec::new();
             while !end.load(Ordering::Relaxed) {
                 let number = count.load(Ordering::Relaxed);
-                match fetch(service).and_then(|()| resolve(dns, service, number)) {
+                match fetch(service, PATIENCE).and_then(|()| resolve(dns, service, number, PATIENCE)) {
                     Ok(()) => drop(count.fetch_add(1, Ordering::Relaxed)),
                     Err(error) if number > 0 => failures.push(format!("after {number} answers: {error}")),
                     Err(_) => {}
@@ -53,10 +53,11 @@ impl Traffic {
     }
 }
 
-fn fetch(service: IpAddr) -> Result<(), String> {
+/// A pod behind the Service `echo` must answer.
+pub(crate) fn fetch(service: IpAddr, patience: Duration) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("the Service: {error}");
-    let mut stream = TcpStream::connect_timeout(&SocketAddr::new(service, 80), PATIENCE).map_err(failed)?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    let mut stream = TcpStream::connect_timeout(&SocketAddr::new(service, 80), patience).map_err(failed)?;
+    stream.set_read_timeout(Some(patience)).map_err(failed)?;
     stream.write_all(b"GET / HTTP/1.0\r\n\r\n").map_err(failed)?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).map_err(failed)?;
@@ -65,10 +66,10 @@ fn fetch(service: IpAddr) -> Result<(), String> {
 }
 
 /// The address of the Service must be among what the name leads to.
-fn resolve(dns: IpAddr, service: IpAddr, number: u64) -> Result<(), String> {
+pub(crate) fn resolve(dns: IpAddr, service: IpAddr, number: u64, patience: Duration) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("its name: {error}");
     let socket = UdpSocket::bind("0.0.0.0:0").map_err(failed)?;
-    socket.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    socket.set_read_timeout(Some(patience)).map_err(failed)?;
     let number = u16::try_from(number % 65_536).unwrap();
     // One question, to be answered recursively.
     let mut question = [number.to_be_bytes().as_slice(), &[1, 0, 0, 1, 0, 0, 0, 0, 0, 0]].concat();

@@ -75,10 +75,11 @@ impl Worker {
         Next::Stage(Stage::Finished)
     }
 
-    /// The object may only now be marked for deletion, and is then to go.
+    /// The object may only now be marked for deletion, and is then to go. Told again every so often: it costs nothing
+    /// where the server knows, and a pod that is to go must not depend on a single word.
     pub(super) fn tell_once_more(&self) -> Next {
         self.publish(&self.orders().pod, false, true);
-        Next::Wait(Instant::now() + RESYNC * 60)
+        Next::Wait(Instant::now() + RESYNC)
     }
 
     /// The object is gone: so is everything else.

@@ -1,9 +1,11 @@
 //! The built-in network: a bridge on the node, one port of it per pod.
 //!
 //! One thread does everything, in the order in which it was asked: the kernel lets only one change its network
-//! configuration at a time anyway, and so the ledger and the pools need no lock. The network is that of the namespace in
-//! which [`Bridge::open`] was called.
+//! configuration at a time anyway, and so the ledger and the pools need no lock. What waits at the same time is done
+//! together (`jobs`), because the rules for ports of the host are replaced as a whole. The network is that of the
+//! namespace in which [`Bridge::open`] was called.
 
+mod jobs;
 mod wiring;
 mod worker;
 
@@ -17,6 +19,7 @@ use ipnet::IpNet;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{Attachment, Error, NotReady, Pod, PodNetwork};
+use jobs::Job;
 use worker::Worker;
 
 /// What an instance's bridge is.
@@ -46,8 +49,6 @@ pub struct Bridge {
     ranges: Arc<Mutex<Vec<IpNet>>>,
 }
 
-type Job = Box<dyn FnOnce(&mut Worker) + Send>;
-
 /// How many pods may wait for the thread before further ones wait for room.
 const WAITING: usize = 64;
 
@@ -64,9 +65,7 @@ impl Bridge {
                 Err(error) => return drop(tell.send(Err(error))),
             };
             drop(tell.send(Ok(())));
-            while let Some(job) = incoming.blocking_recv() {
-                job(&mut worker);
-            }
+            jobs::serve(&mut worker, &mut incoming);
         });
         let thread = thread.map_err(Error::Thread)?;
         told.await.map_err(|_| Error::Stopped)??;
@@ -100,10 +99,13 @@ impl Bridge {
         &self,
         deed: impl FnOnce(&mut Worker) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
+        self.send(|tell| Job::Deed(Box::new(move |worker| drop(tell.send(deed(worker)))))).await
+    }
+
+    async fn send<T>(&self, job: impl FnOnce(jobs::Answer<T>) -> Job) -> Result<T, Error> {
         let (tell, told) = oneshot::channel();
-        let job: Job = Box::new(move |worker| drop(tell.send(deed(worker))));
         let jobs = self.jobs.as_ref().expect("the channel is closed only when the bridge is dropped");
-        jobs.send(job).await.map_err(|_| Error::Stopped)?;
+        jobs.send(job(tell)).await.map_err(|_| Error::Stopped)?;
         told.await.map_err(|_| Error::Stopped)?
     }
 }
@@ -125,13 +127,11 @@ impl PodNetwork for Bridge {
     }
 
     async fn attach(&self, pod: &Pod) -> Result<Attachment, Error> {
-        let pod = pod.clone();
-        self.ask(move |worker| worker.attach(&pod)).await
+        self.send(|tell| Job::Attach(pod.clone(), tell)).await
     }
 
     async fn detach(&self, pod: &Pod) -> Result<(), Error> {
-        let sandbox = pod.sandbox.clone();
-        self.ask(move |worker| worker.detach(&sandbox)).await
+        self.send(|tell| Job::Detach(pod.sandbox.clone(), tell)).await
     }
 }
 

@@ -56,25 +56,51 @@ impl Worker {
         self.config.ranges = ranges.to_vec();
         self.network = Some(Network { bridge, mtu, pools });
         if self.has_rules() {
-            self.apply_rules(None)?;
+            self.apply_rules(&[])?;
         }
         Ok(())
     }
 
-    pub(super) fn attach(&mut self, pod: &Pod) -> Result<Attachment, Error> {
+    /// Attaches each of these pods, or says why not. Rules are replaced once for all of them; where that fails, each is
+    /// attached alone, so that one pod's ports are not another's misfortune.
+    pub(super) fn attach_all(&mut self, pods: &[&Pod]) -> Vec<Result<Attachment, Error>> {
+        let attached: Vec<_> = pods.iter().map(|pod| self.attach(pod)).collect();
+        let with_ports =
+            || pods.iter().zip(&attached).filter(|(pod, done)| done.is_ok() && !pod.ports.is_empty());
+        if with_ports().next().is_none() {
+            return attached;
+        }
+        let Err(error) = self.apply_rules(&[]) else { return attached };
+        with_ports().for_each(|(pod, _)| self.undo(&pod.sandbox));
+        if let [_] = pods {
+            return vec![Err(error)];
+        }
+        let alone = |(pod, done): (&&Pod, _)| match done {
+            Ok(_) if !pod.ports.is_empty() => self.attach_all(&[*pod]).remove(0),
+            done => done,
+        };
+        pods.iter().zip(attached).map(alone).collect()
+    }
+
+    /// All but its rules.
+    fn attach(&mut self, pod: &Pod) -> Result<Attachment, Error> {
         // Left by an attempt that did not end, or was not heard to end: begin anew.
         self.detach(&pod.sandbox)?;
         self.refuse_taken_ports(&pod.ports)?;
         let addresses = self.take_addresses()?;
         if let Err(error) = self.connect(pod, &addresses) {
-            // What failed is the news; the next attempt, or reclaiming, meets whatever cannot be undone now.
-            if let Err(left) = self.detach(&pod.sandbox) {
-                tracing::warn!(sandbox = pod.sandbox, error = %left, "a failed connection cannot be undone");
-            }
+            self.undo(&pod.sandbox);
             self.give_back(&addresses);
             return Err(error);
         }
         Ok(Attachment { addresses })
+    }
+
+    /// What failed is the news; the next attempt, or reclaiming, meets whatever cannot be undone now.
+    fn undo(&mut self, sandbox: &str) {
+        if let Err(left) = self.detach(sandbox) {
+            tracing::warn!(sandbox, error = %left, "a failed connection cannot be undone");
+        }
     }
 
     fn connect(&mut self, pod: &Pod, addresses: &[IpAddr]) -> Result<(), Error> {
@@ -83,16 +109,32 @@ impl Worker {
         let namespace =
             File::open(&pod.netns).map_err(|source| Error::Namespace(pod.netns.clone(), source))?;
         let wire = Wire { bridge: network.bridge, mtu: network.mtu, pools: &network.pools, addresses };
-        wire.connect(&mut self.host, &wiring::name_of_port(&pod.sandbox), &namespace)?;
-        if pod.ports.is_empty() { Ok(()) } else { self.apply_rules(None) }
+        Ok(wire.connect(&mut self.host, &wiring::name_of_port(&pod.sandbox), &namespace)?)
     }
 
-    /// Unmakes in the reverse order of making; the record goes last.
-    pub(super) fn detach(&mut self, sandbox: &str) -> Result<(), Error> {
-        let Some(record) = self.ledger.get(sandbox).cloned() else { return Ok(()) };
-        if !record.ports.is_empty() {
-            self.apply_rules(Some(sandbox))?;
+    /// Detaches each of these, or says why not. Rules are replaced once for all of them; where that fails, each is
+    /// detached alone.
+    pub(super) fn detach_all(&mut self, sandboxes: &[&str]) -> Vec<Result<(), Error>> {
+        let has_ports =
+            |sandbox: &&str| self.ledger.get(sandbox).is_some_and(|record| !record.ports.is_empty());
+        if sandboxes.iter().any(has_ports)
+            && let Err(error) = self.apply_rules(sandboxes)
+        {
+            return match sandboxes {
+                [_] => vec![Err(error)],
+                all => all.iter().map(|sandbox| self.detach(sandbox)).collect(),
+            };
         }
+        sandboxes.iter().map(|sandbox| self.disconnect(sandbox)).collect()
+    }
+
+    fn detach(&mut self, sandbox: &str) -> Result<(), Error> {
+        self.detach_all(&[sandbox]).remove(0)
+    }
+
+    /// Unmakes in the reverse order of making, its rules being gone; the record goes last.
+    fn disconnect(&mut self, sandbox: &str) -> Result<(), Error> {
+        let Some(record) = self.ledger.get(sandbox).cloned() else { return Ok(()) };
         self.host.delete_link(&wiring::name_of_port(sandbox))?;
         self.ledger.remove(sandbox)?;
         self.give_back(&record.addresses);
@@ -101,14 +143,16 @@ impl Worker {
 
     pub(super) fn reclaim(&mut self, live: &BTreeSet<String>) -> Result<(), Error> {
         let known: Vec<String> = self.ledger.iter().map(|(sandbox, _)| sandbox.clone()).collect();
-        known.iter().filter(|sandbox| !live.contains(*sandbox)).try_for_each(|sandbox| self.detach(sandbox))
+        let gone: Vec<&str> =
+            known.iter().filter(|sandbox| !live.contains(*sandbox)).map(String::as_str).collect();
+        self.detach_all(&gone).into_iter().collect()
     }
 
     pub(super) fn tear_down(&mut self) -> Result<(), Error> {
         self.reclaim(&BTreeSet::new())?;
         // Whoever tears down need not know what the rules were for.
         self.config.masquerade_outside.clear();
-        self.apply_rules(None)?;
+        self.apply_rules(&[])?;
         self.host.delete_link(&self.config.name)?;
         self.network = None;
         Ok(())
@@ -154,8 +198,8 @@ impl Worker {
     }
 
     /// Makes the packet filter what the ledger says, without the sandbox that is about to go.
-    fn apply_rules(&self, without: Option<&str>) -> Result<(), Error> {
-        let pods = self.ledger.iter().filter(|(sandbox, _)| without != Some(sandbox));
+    fn apply_rules(&self, without: &[&str]) -> Result<(), Error> {
+        let pods = self.ledger.iter().filter(|(sandbox, _)| !without.contains(&sandbox.as_str()));
         let wanted = Wanted {
             table: &self.config.table,
             bridge: &self.config.name,

@@ -74,10 +74,13 @@ impl NetworkList {
             None => vec![Plugin::read(&Value::Object(whole.clone()))?],
         };
         let name = field("name");
+        // A single plugin without a name, as the sample of `noop` has it, is a network by which a node is ready and to
+        // which no pod can be connected.
+        let is_single_and_nameless = name.is_empty() && !whole.contains_key("plugins");
         let is_file_name = !name.is_empty()
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
             && name.as_bytes()[0].is_ascii_alphanumeric();
-        if !is_file_name {
+        if !is_file_name && !is_single_and_nameless {
             return Err(ConfigError::Wrong("the network has no usable name"));
         }
         if plugins.is_empty() {
@@ -91,6 +94,11 @@ impl NetworkList {
             text: text.to_vec(),
             disable_check: whole.get("disableCheck").is_some_and(|value| *value == json!(true)),
         })
+    }
+
+    /// Whether pods can be connected to it.
+    pub(super) fn check_name(&self) -> Result<(), ConfigError> {
+        if self.name.is_empty() { Err(ConfigError::Wrong("missing network name")) } else { Ok(()) }
     }
 
     /// Plugins can be asked to check since version 0.4.0.

@@ -133,6 +133,7 @@ impl PodNetwork for CniNetwork {
         let lock = self.lock_of(&pod.sandbox);
         let _alone = lock.lock().await;
         let list = NetworkList::first(&self.config.configurations)?;
+        list.check_name()?;
         let mut cached = Cached::new(&pod.sandbox, INTERFACE, &list, &pod.netns, &arguments(pod));
         // Before the first plugin runs: whatever happens then, disconnecting knows what to undo.
         cached.write(&self.config.cache)?;

@@ -1,0 +1,97 @@
+//! A node, measured as its user sees it: how long until a cluster is there, until pods run, and what it costs when nothing
+//! happens. `cargo bench -p coracle --bench node`; as root, like a node.
+//!
+//! Each cluster is in a network namespace of its own that leads nowhere. Client and cluster share the machine.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "what fails here is the benchmark, and it prints"
+)]
+
+mod cluster;
+#[path = "../../tests/node/inventory.rs"]
+#[expect(dead_code, reason = "tests need more of it")]
+mod inventory;
+#[path = "../../tests/node/machine.rs"]
+#[expect(dead_code, reason = "tests need more of it")]
+mod machine;
+#[path = "../../tests/node/traffic.rs"]
+#[expect(dead_code, reason = "tests need more of it")]
+mod traffic;
+mod used;
+#[path = "../../src/world.rs"]
+mod world;
+
+use std::thread;
+use std::time::Duration;
+
+use cluster::{Came, Cluster};
+use machine::Machine;
+use used::Used;
+
+/// How often each is measured.
+const TIMES: usize = 5;
+/// How many pods are made at once, and what is hoped for.
+const PODS: [(usize, &str); 3] = [(1, "0.06"), (10, "0.15"), (30, "0.4")];
+/// How long an idle cluster is left alone before it is looked at, and then looked at.
+const SETTLING: Duration = Duration::from_secs(15);
+const IDLE: Duration = Duration::from_secs(60);
+
+fn main() {
+    println!("{:<52} {:>9} {:>9} {:>9}  goal", "", "best", "median", "worst");
+    starts();
+    let machine = Machine::new();
+    machine.start();
+    machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=120s");
+    pods(&machine);
+    idle(&machine);
+    machine.stop_and_reset();
+}
+
+/// From an empty folder.
+fn starts() {
+    let all: Vec<Came> = (0..TIMES).map(|_| start()).collect();
+    let row = |about: &str, goal: &str, which: fn(&Came) -> Duration| {
+        row(about, all.iter().map(which).collect(), goal);
+    };
+    row("start to an API that is ready, s", "< 0.3", |came| came.api);
+    row("  to a Ready node, s", "< 2", |came| came.node);
+    row("  to a pod that answers by its Service's name, s", "< 5", |came| came.answer);
+    // The same without what is measured: what people wait for who read what the server says.
+    row("  to the line that says so, s", "", |came| came.said);
+}
+
+fn start() -> Came {
+    let machine = Machine::new();
+    let came = Cluster::coming_up(&machine);
+    machine.stop_and_reset();
+    came
+}
+
+/// From the first request to the last pod that is said to be running, the image being there.
+fn pods(machine: &Machine) {
+    for (count, goal) in PODS {
+        let took = Cluster::on(machine).makes_pods(count, TIMES);
+        row(&format!("{count} pods, from create to Running, s"), took, goal);
+    }
+}
+
+fn idle(machine: &Machine) {
+    thread::sleep(SETTLING);
+    let before = Used::by(machine);
+    thread::sleep(IDLE);
+    let after = Used::by(machine);
+    println!("{:<52} {:>9.1}  <= 80", "idle: memory of all processes (PSS), MiB", after.memory_mib());
+    for (words, mib) in after.each() {
+        println!("  {:<50} {mib:>9.1}", words.chars().take(50).collect::<String>());
+    }
+    let share = after.cpu_since(&before).as_secs_f64() / IDLE.as_secs_f64() * 100.0;
+    println!("{:<52} {share:>9.3}  < 0.5", "idle: CPU, % of a core");
+}
+
+fn row(about: &str, mut all: Vec<Duration>, goal: &str) {
+    all.sort();
+    let [best, median, worst] =
+        [all[0], all[all.len() / 2], all[all.len() - 1]].map(|took| took.as_secs_f64());
+    println!("{about:<52} {best:>9.3} {median:>9.3} {worst:>9.3}  {goal}");
+}
