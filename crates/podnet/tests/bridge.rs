@@ -213,8 +213,9 @@ fn a_bridge_waits_for_its_ranges_and_takes_new_ones() {
 
 #[test]
 fn interfaces_have_the_mtu_of_the_default_route() {
-    let node = Namespace::new();
-    connect_outside(&node, &Namespace::new());
+    // Both for the whole time: a cable goes with either of its ends.
+    let (node, outside) = (Namespace::new(), Namespace::new());
+    connect_outside(&node, &outside);
     node.run("ip", "link set up0 mtu 1400");
     node.run("ip", "route add default via 192.0.2.2");
     let folder = tempfile::tempdir().unwrap();
