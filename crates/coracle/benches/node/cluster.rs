@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -173,7 +174,7 @@ struct Seen {
 }
 
 impl Projection for Seen {
-    fn project(object: Value) -> Result<Seen, TypedError> {
+    fn project(object: &Arc<Value>) -> Result<Seen, TypedError> {
         let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
         let says = |object: &Value, name: &str, what: &str| {
             object.get(name).and_then(Value::as_str).is_some_and(|text| text == what)
