@@ -4,13 +4,14 @@
 
 mod faulty;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use coracle_api::Text;
+use coracle_api::{Text, Value};
 use coracle_client::{
-    Access, Change, Client, DeleteOptions, Informer, Informers, Metadata, ObjectKey, Patch, Resource,
-    Selection, Subscription, Tasks, Whole,
+    Access, Change, Client, DeleteOptions, Informer, Informers, ListOptions, Metadata, ObjectKey, Patch,
+    Resource, Selection, Subscription, Tasks, WatchEvent, Whole,
 };
 use coracle_testkit::objects::{config_map, object};
 use coracle_testkit::{Cluster, Setup, eventually, simulated};
@@ -203,6 +204,114 @@ async fn a_server_that_does_not_stream_lists_is_listed() {
     })
     .await;
     bench.stop().await;
+}
+
+/// What is known of an object: its name, and its version.
+type Known = (String, String);
+
+fn known(map: &Value) -> Known {
+    (map.meta().name().to_string(), map.meta().resource_version().to_string())
+}
+
+/// Everything that happens, as one hears it whose connection never breaks.
+async fn witness(maps: &Access, tasks: &Tasks) -> Arc<Mutex<Vec<(&'static str, Known)>>> {
+    let mut watch = maps.watch(&ListOptions::labels("!bystander")).await.unwrap();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let to = seen.clone();
+    tasks.spawn(async move {
+        while let Some(event) = watch.next().await.unwrap() {
+            let event = match &event {
+                WatchEvent::Added(map) => ("+", known(map)),
+                WatchEvent::Modified(map) => ("~", known(map)),
+                WatchEvent::Deleted(map) => ("-", known(map)),
+                _ => continue,
+            };
+            to.lock().unwrap().push(event);
+        }
+    });
+    seen
+}
+
+/// People change objects, while connections break and, in some stories, the past is forgotten.
+async fn trouble(bench: &Bench, chance: &mut fastrand::Rng, forgets: bool) {
+    for _ in 0..30 {
+        let name = format!("m{}", chance.u8(0..5));
+        match chance.u8(0..11) {
+            0..5 => bench.put(&name, &chance.u32(..).to_string()).await,
+            5..7 if bench.maps.find(&name).await.unwrap().is_some() => bench.delete(&name).await,
+            7 | 8 => bench.way.cut_for(Duration::from_millis(chance.u64(0..5000))),
+            9 if forgets => {
+                bench.way.forget_the_past();
+                bench.cluster.forget_the_past().await;
+            }
+            _ => tokio::time::sleep(Duration::from_millis(chance.u64(0..3000))).await,
+        }
+    }
+}
+
+/// What a subscription has told by now. It is checked that each change follows from what was told before.
+async fn all_told(subscription: &mut Subscription<Whole>, seed: u64) -> Vec<(&'static str, Known)> {
+    let mut held: BTreeMap<String, String> = BTreeMap::new();
+    let mut told = Vec::new();
+    while let Ok(change) = tokio::time::timeout(Duration::from_secs(1), subscription.next()).await {
+        match change {
+            Change::Added { object, .. } => {
+                let (name, version) = known(&object.object);
+                assert!(held.insert(name, version).is_none(), "seed {seed}: added twice");
+                told.push(("+", known(&object.object)));
+            }
+            Change::Updated { old, new } => {
+                let (name, version) = known(&new.object);
+                assert_eq!(held.insert(name, version), Some(known(&old.object).1), "seed {seed}: a gap");
+                told.push(("~", known(&new.object)));
+            }
+            Change::Deleted { object, .. } => {
+                assert!(held.remove(object.key.name.as_str()).is_some(), "seed {seed}: it was not there");
+                told.push(("-", known(&object.object)));
+            }
+            Change::Synced => {}
+        }
+    }
+    told
+}
+
+/// Whether all of `some` are in `all`, in the same order.
+fn is_in_order(some: &[Known], all: &[Known]) -> bool {
+    let mut all = all.iter();
+    some.iter().all(|one| all.any(|other| other == one))
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_breaks_the_cache_comes_to_equal_the_server_and_no_transition_is_missed() {
+    for seed in 0..40 {
+        let bench = Bench::new().await;
+        let informer = bench.informer().await;
+        let (mut subscription, happened) = (informer.subscribe(), witness(&bench.maps, &bench.tasks).await);
+        let forgets = seed % 2 == 1;
+        trouble(&bench, &mut fastrand::Rng::with_seed(seed), forgets).await;
+        let server = bench.maps.list_all(&ListOptions::labels("!bystander")).await.unwrap();
+        let server: Vec<Known> = server.items.iter().map(known).collect();
+        eventually(&format!("seed {seed}: equal to the server"), async || {
+            informer.list().iter().map(|map| known(&map.object)).eq(server.iter().cloned()).then_some(())
+        })
+        .await;
+        let told = all_told(&mut subscription, seed).await;
+        let happened = happened.lock().unwrap().clone();
+        if forgets {
+            // What came and went while nobody heard may be missed; what is told did happen, each thing in its turn.
+            for name in server.iter().map(|(name, _)| name) {
+                let of = |all: &[(&str, Known)]| -> Vec<Known> {
+                    let states = all.iter().filter(|(kind, known)| *kind != "-" && known.0 == *name);
+                    states.map(|(_, known)| known.clone()).collect()
+                };
+                assert!(is_in_order(&of(&told), &of(&happened)), "seed {seed}: {told:?} {happened:?}");
+                assert_eq!(of(&told).last(), of(&happened).last(), "seed {seed}");
+            }
+        } else {
+            assert_eq!(told, happened, "seed {seed}: everything is told, in order, once");
+        }
+        bench.stop().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,7 @@
 //! Controllers in simulated clusters where everything goes wrong: each file is a scenario, with what users and nodes do
 //! and what must hold. (ReplicaSets are in `replicaset/simulation`, with bugs planted into their controller.)
 
+mod daemonset;
 mod deployment;
 mod garbage_collector;
 mod job;

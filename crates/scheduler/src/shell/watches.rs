@@ -25,13 +25,13 @@ pub(super) struct Held<T>(pub(super) Arc<T>);
 
 impl Projection for Held<Pod> {
     fn project(object: &Arc<Value>) -> Result<Held<Pod>, TypedError> {
-        Ok(Held(Arc::new(Pod::from_object(&object))))
+        Ok(Held(Arc::new(Pod::from_object(object))))
     }
 }
 
 impl Projection for Held<Node> {
     fn project(object: &Arc<Value>) -> Result<Held<Node>, TypedError> {
-        Ok(Held(Arc::new(Node::from_object(&object))))
+        Ok(Held(Arc::new(Node::from_object(object))))
     }
 }
 
