@@ -27,6 +27,9 @@ use crate::status::{self, Addresses};
 
 /// What failed is tried again after this long.
 const AGAIN: Duration = Duration::from_secs(1);
+/// Leases are renewed at so many moments of an interval, and those of one moment together: a machine that sleeps in between
+/// does a hundred small writes for little more than one.
+const MOMENTS: u32 = 10;
 /// The first place of a range that a pod can have: before it are the network and the gateway.
 const FIRST_PLACE: u32 = 2;
 
@@ -39,6 +42,8 @@ pub(crate) struct Fleet {
     pods: BTreeMap<ObjectKey, Tracked>,
     due: BinaryHeap<Reverse<(Instant, Due)>>,
     requests: VecDeque<Request>,
+    /// The moments of renewal are counted from here.
+    begun: Instant,
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,6 +114,7 @@ impl Fleet {
             nodes,
             pods: BTreeMap::new(),
             requests: VecDeque::new(),
+            begun: now,
         }
     }
 
@@ -156,10 +162,17 @@ impl Fleet {
         }
         if member.held.is_dead {
             // It may come back.
-            return self.later(self.config.renew_every, Due::Renew(index));
+            return self.renew_after(self.config.renew_every, index);
         }
         let lease = node::lease(index, &member.uid, member.lease, self.world.now());
         self.ask(index, What::Renew(lease));
+    }
+
+    /// At the moment of renewal that is nearest to this.
+    fn renew_after(&mut self, delay: Duration, index: usize) {
+        let step = self.config.renew_every / MOMENTS;
+        let moment = nearest(self.begun.elapsed() + delay, step);
+        self.due.push(Reverse((self.begun + moment, Due::Renew(index))));
     }
 
     fn later(&mut self, delay: Duration, due: Due) {
@@ -354,7 +367,7 @@ impl Fleet {
                 // All nodes begin at once; from the second time on they are spread over the whole interval.
                 let every = self.config.renew_every;
                 let delay = if first { every.mul_f64(self.world.fraction()) } else { every };
-                self.later(delay, Due::Renew(index));
+                self.renew_after(delay, index);
             }
             Err(error) => {
                 debug!(node = node::name(index), %error, "the lease is not renewed");
@@ -394,4 +407,24 @@ impl Fleet {
 /// What a pod's annotation says, or else its node's label.
 fn profile(pod: &Pod, member: &Member) -> Result<Profile, ProfileError> {
     pod.profile.as_ref().or(member.held.profile.as_ref()).map_or(Ok(Profile::default()), |text| text.parse())
+}
+
+/// The multiple of `step` that is nearest to `time`.
+fn nearest(time: Duration, step: Duration) -> Duration {
+    let past = time + step / 2;
+    let over = past.as_nanos() % step.as_nanos().max(1);
+    past.saturating_sub(Duration::from_nanos(u64::try_from(over).unwrap_or(u64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leases_are_renewed_at_few_moments_of_an_interval() {
+        for (time, expected) in [(0, 0), (499, 0), (500, 1000), (10_003, 10_000), (10_900, 11_000)] {
+            let found = nearest(Duration::from_millis(time), Duration::from_secs(1));
+            assert_eq!(found, Duration::from_millis(expected), "{time}");
+        }
+    }
 }

@@ -11,12 +11,12 @@ use coracle_store::{
     EventKind, KeyRange, KeyValue, RangeRequest, Revision, Store, StoreError, WatchItem, WatchRequest,
 };
 use imbl::OrdMap;
-use tokio::time::Instant;
 use tracing::{error, warn};
 
+use super::bells::Bells;
 use super::progress::Progress;
 use super::promises::Promises;
-use super::{Applied, BadEntry, Bell, Cache, Entry, SharedTrees};
+use super::{Applied, BadEntry, Cache, Entry, SharedTrees};
 use crate::hub::Hub;
 
 /// Where objects are in the store.
@@ -30,9 +30,6 @@ const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// How often the feed forgets what has left the store's window.
 const FORGET_EVERY: usize = 1000;
-
-/// Watchers are told at once, unless they were told less than this ago: then together with what else comes meanwhile.
-const TELL_EVERY: Duration = Duration::from_millis(4);
 
 /// Every cache, and how far they have come.
 pub struct Caches {
@@ -189,7 +186,7 @@ impl Caches {
                         at = at.max(events.last().map_or(at, |event| event.kv.mod_revision));
                         self.applied.set(at);
                         since_forgetting += events.len();
-                        bells.ring_if_idle();
+                        bells.ring();
                     }
                     Ok(WatchItem::Progress(revision)) => {
                         at = at.max(revision);
@@ -231,7 +228,7 @@ impl Caches {
             }
         }
         for (cache, changes) in by_cache {
-            cache.apply(changes, |bell| bells.armed.push(bell.clone()));
+            cache.apply(changes, |bell| bells.add(bell.clone()));
         }
     }
 
@@ -273,33 +270,5 @@ pub struct Promise<'a> {
 impl Drop for Promise<'_> {
     fn drop(&mut self) {
         self.promises.withdraw(self.key, self.entry);
-    }
-}
-
-/// Bells that are to be rung.
-#[derive(Default)]
-struct Bells {
-    armed: Vec<Arc<Bell>>,
-    last: Option<Instant>,
-}
-
-impl Bells {
-    /// Resolves when those that wait are to be rung; never, if there are none.
-    async fn due(&self) {
-        match self.last.filter(|_| !self.armed.is_empty()) {
-            Some(last) => tokio::time::sleep_until(last + TELL_EVERY).await,
-            None => std::future::pending().await,
-        }
-    }
-
-    fn ring_if_idle(&mut self) {
-        if self.last.is_none_or(|last| last.elapsed() >= TELL_EVERY) {
-            self.ring();
-        }
-    }
-
-    fn ring(&mut self) {
-        self.armed.drain(..).for_each(|bell| bell.ring());
-        self.last = Some(Instant::now());
     }
 }

@@ -4,13 +4,11 @@
 //! watcher came, so that five thousand kubelets are not woken by each other's pods, and an idle watcher holds nothing.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use coracle_api::Text;
-use tokio::sync::Notify;
-use tokio::sync::futures::Notified;
 
+use super::bells::Bell;
 use super::history::{Cursor, Event, Tail};
 
 /// What a watcher wants to hear of, before any selector.
@@ -22,30 +20,6 @@ pub enum Interest {
     Object(Text),
     /// Pods of one node.
     Node(Text),
-}
-
-/// Wakes those who wait for events of one scope.
-#[derive(Default)]
-pub struct Bell {
-    notify: Notify,
-    rung: AtomicBool,
-}
-
-impl Bell {
-    /// Resolves at the next ring; taken before the events are looked at, it cannot be missed.
-    pub fn heard(&self) -> Notified<'_> {
-        self.notify.notified()
-    }
-
-    /// Notes that there is something to tell; `true`: it was not noted before.
-    pub(super) fn arm(&self) -> bool {
-        !self.rung.swap(true, Ordering::AcqRel)
-    }
-
-    pub(super) fn ring(&self) {
-        self.rung.store(false, Ordering::Release);
-        self.notify.notify_waiters();
-    }
 }
 
 /// The events of one scope.
@@ -65,7 +39,6 @@ impl Lane {
 }
 
 /// A lane as its watchers hold it: it lasts as long as one of them.
-#[derive(Clone)]
 pub struct Listening {
     pub bell: Arc<Bell>,
     /// `None`: the history of the whole resource.
@@ -74,11 +47,22 @@ pub struct Listening {
 
 impl Listening {
     pub(super) fn everything(bell: Arc<Bell>) -> Listening {
-        Listening { bell, _lane: None }
+        Listening::to(bell, None)
     }
 
     pub(super) fn lane(lane: Arc<Lane>) -> Listening {
-        Listening { bell: lane.bell.clone(), _lane: Some(lane) }
+        Listening::to(lane.bell.clone(), Some(lane))
+    }
+
+    fn to(bell: Arc<Bell>, lane: Option<Arc<Lane>>) -> Listening {
+        bell.join();
+        Listening { bell, _lane: lane }
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.bell.leave();
     }
 }
 

@@ -4,6 +4,7 @@
 //! (a list or a page is a snapshot that costs a pointer), a history for watchers, and lanes for those who care for a part
 //! of it. A write is answered when the feed has applied it, so whoever reads afterwards sees it.
 
+mod bells;
 mod derived;
 mod entry;
 mod feed;
@@ -14,11 +15,12 @@ mod promises;
 mod texts;
 mod trees;
 
+pub use bells::Bell;
 pub use derived::{Derive, Derived, Read};
 pub use entry::{BadEntry, Entry};
 pub use feed::{Caches, FeedError, Promise};
 pub use history::{Change, Cursor, Event, Overtaken};
-pub use lanes::{Bell, Interest, Listening};
+pub use lanes::{Interest, Listening};
 pub use trees::SharedTrees;
 
 use std::collections::VecDeque;
