@@ -39,7 +39,7 @@ pub struct Revision {
 impl Projection for Revision {
     fn project(object: &Arc<Value>) -> Result<Revision, TypedError> {
         let number = object.get("revision").and_then(Value::as_int).unwrap_or_default();
-        let (controller, template) = (Controller::of(object.meta()), template_in(&object));
+        let (controller, template) = (Controller::of(object.meta()), template_in(object));
         Ok(Revision { object: object.clone(), number, controller, template })
     }
 }

@@ -63,7 +63,7 @@ impl User {
 
 impl Projection for User {
     fn project(object: &Arc<Value>) -> Result<User, TypedError> {
-        Ok(User::of(&object))
+        Ok(User::of(object))
     }
 }
 

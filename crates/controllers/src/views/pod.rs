@@ -231,7 +231,7 @@ impl Projection for Pod {
             bound_for: Text::new(spec.and_then(bound_for).unwrap_or_default()),
             is_tracked: meta.has_finalizer(JOB_TRACKING),
             index: job_index(meta),
-            end: end::of(&object).map(Box::new),
+            end: end::of(object).map(Box::new),
             disrupted_since: statuses("conditions").iter().find_map(disrupted_since),
         })
     }
