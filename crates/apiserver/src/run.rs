@@ -175,6 +175,7 @@ pub async fn run(
         random: world.random,
     });
     let house = assemble(config, trusted, address, registry, world, metrics)?;
+    in_process.open(house.chain.clone());
     let hooks = &house.hooks;
     tokio::select! {
         biased;
@@ -182,7 +183,6 @@ pub async fn run(
         never = part(caches.run(&*store, from)) => match never {},
         () = part(begin(config, &house, &caches, &*store)) => Ok(()),
         () = part(forget(&*store, config.compaction)) => Ok(()),
-        () = part(admit_components(&in_process, &house)) => Ok(()),
         () = part(announce(hooks, ready)) => Ok(()),
         () = part(end(&house.lifecycle, stop, config.shutdown_delay)) => Ok(()),
     }
@@ -290,14 +290,6 @@ async fn forget(store: &dyn Store, every: Option<Duration>) {
         Some(every) => compaction::run(store, every).await,
         None => std::future::pending().await,
     }
-}
-
-/// Opens the door to the components of this process once they may do what they are for: whoever is refused because the
-/// roles are not there yet tries again much later. Never returns.
-async fn admit_components(door: &InProcess, house: &House) {
-    house.hooks.bootstrap.roles_are_there().await;
-    door.open(house.chain.clone());
-    std::future::pending().await
 }
 
 /// Says once that the server is ready, and never returns.

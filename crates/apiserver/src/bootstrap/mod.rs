@@ -82,11 +82,6 @@ impl Hooks {
             self.api_services.clone(),
         ]
     }
-
-    /// Resolves when everybody who has rights by default has them.
-    pub async fn roles_are_there(&self) {
-        self.roles.finished().await;
-    }
 }
 
 impl Default for Hooks {

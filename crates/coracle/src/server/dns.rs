@@ -118,8 +118,6 @@ fn deployment(metadata: &serde_json::Value, address: IpAddr, domain: &str) -> se
             {"name": "dns", "containerPort": 53, "protocol": "UDP"},
             {"name": "dns-tcp", "containerPort": 53, "protocol": "TCP"},
         ],
-        // Until it answers for the first time somebody waits for it.
-        "startupProbe": {"tcpSocket": {"port": 53}, "periodSeconds": 1, "failureThreshold": 600},
         "readinessProbe": {"tcpSocket": {"port": 53}, "periodSeconds": 5},
         "resources": {"requests": {"cpu": "10m", "memory": "20Mi"}},
         "securityContext": {

@@ -109,7 +109,7 @@ impl Worker {
         let namespace =
             File::open(&pod.netns).map_err(|source| Error::Namespace(pod.netns.clone(), source))?;
         let wire = Wire { bridge: network.bridge, mtu: network.mtu, pools: &network.pools, addresses };
-        Ok(wire.connect(&mut self.host, &wiring::name_of_port(&pod.sandbox), &namespace)?)
+        wire.connect(&mut self.host, &wiring::name_of_port(&pod.sandbox), &namespace)
     }
 
     /// Detaches each of these, or says why not. Rules are replaced once for all of them; where that fails, each is
