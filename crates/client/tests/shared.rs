@@ -1,7 +1,5 @@
 //! What informers of the same process share: one tree for each version of an object, whoever they are.
 
-#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
-
 use std::sync::Arc;
 
 use coracle_client::{Informer, Informers, ObjectKey, Patch, Resource, Selection, Tasks, Whole};
