@@ -16,13 +16,13 @@ use crate::instance::{DEFAULT_DATA_DIR, Instance};
 #[derive(Args)]
 pub(crate) struct Ctr {
     /// Data directory of the node
-    #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
+    #[arg(long, global = true, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
     /// Where the runtime keeps what survives a reboot, if not in the data directory
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR")]
     root: Option<PathBuf>,
     /// Where the runtime keeps what does not, if it is not to be found by the data directory
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR")]
     state: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
@@ -147,7 +147,11 @@ fn containers(observer: &Observer, all: bool) {
         }
         let (id, pod) = (short(&container.id), short(&container.pod_sandbox_id));
         let name = container.metadata.unwrap_or_default().name;
-        println!("{id:<14}{pod:<14}{state:<10}{name:<20}{}", container.image.unwrap_or_default().image);
+        let image = container.image.unwrap_or_default();
+        // A kubelet asks for the id that it resolved, and tells what the user wrote.
+        let image =
+            if image.user_specified_image.is_empty() { image.image } else { image.user_specified_image };
+        println!("{id:<14}{pod:<14}{state:<10}{name:<20}{image}");
     }
 }
 

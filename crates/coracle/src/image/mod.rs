@@ -21,6 +21,8 @@ use coracle_runtime::images::{
 /// Imports, pulls, lists, removes and shows the images of a node.
 #[derive(Args)]
 pub(crate) struct Image {
+    #[command(flatten)]
+    place: Place,
     #[command(subcommand)]
     command: Command,
 }
@@ -29,8 +31,6 @@ pub(crate) struct Image {
 enum Command {
     /// Import images from archives of `docker save`, or from OCI layouts
     Import {
-        #[command(flatten)]
-        place: Place,
         /// Name for an image that brings none
         #[arg(long)]
         name: Option<String>,
@@ -44,43 +44,33 @@ enum Command {
     /// Pull an image from a registry
     Pull {
         #[command(flatten)]
-        place: Place,
-        #[command(flatten)]
         registry: Registry,
         /// What to pull: `nginx`, `registry.example.com/app:v1`
         image: String,
     },
     /// List images
     Ls {
-        #[command(flatten)]
-        place: Place,
         /// Show ids only
         #[arg(short, long)]
         quiet: bool,
     },
     /// Remove images with all their names
     Rm {
-        #[command(flatten)]
-        place: Place,
         #[arg(required = true)]
         images: Vec<String>,
     },
     /// Show what is known of an image, as JSON
-    Inspect {
-        #[command(flatten)]
-        place: Place,
-        image: String,
-    },
+    Inspect { image: String },
 }
 
 /// Where the images are.
 #[derive(Args)]
 struct Place {
     /// Data directory of the node
-    #[arg(long, value_name = "DIR", default_value = "/var/lib/coracle")]
+    #[arg(long, global = true, value_name = "DIR", default_value = "/var/lib/coracle")]
     data_dir: PathBuf,
     /// Socket of a runtime that has them instead, for example /run/containerd/containerd.sock
-    #[arg(long, value_name = "SOCKET")]
+    #[arg(long, global = true, value_name = "SOCKET")]
     endpoint: Option<PathBuf>,
 }
 
@@ -119,19 +109,19 @@ pub(crate) enum CommandError {
 
 pub(crate) fn run(image: &Image) -> Result<(), CommandError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.map_err(CommandError::Runtime)?.block_on(act(&image.command))
+    runtime.map_err(CommandError::Runtime)?.block_on(act(&image.place, &image.command))
 }
 
 #[expect(clippy::print_stdout, reason = "the result is what the command is for")]
-async fn act(command: &Command) -> Result<(), CommandError> {
+async fn act(place: &Place, command: &Command) -> Result<(), CommandError> {
     match command {
-        Command::Import { place, name, pin, files } => import(place, name.as_deref(), *pin, files).await?,
-        Command::Pull { place, registry, image } => println!("{}", pull(place, registry, image).await?),
-        Command::Ls { place, quiet } => {
+        Command::Import { name, pin, files } => import(place, name.as_deref(), *pin, files).await?,
+        Command::Pull { registry, image } => println!("{}", pull(place, registry, image).await?),
+        Command::Ls { quiet } => {
             let images = place.to_look()?.list_images(ImageFilter::default()).await?;
             print!("{}", if *quiet { show::ids(&images) } else { show::table(&images) });
         }
-        Command::Rm { place, images } => {
+        Command::Rm { images } => {
             let here = place.to_change()?;
             for image in images {
                 let found = here.image_status(spec(image), false).await?.image;
@@ -140,7 +130,7 @@ async fn act(command: &Command) -> Result<(), CommandError> {
                 println!("{}", found.id);
             }
         }
-        Command::Inspect { place, image } => {
+        Command::Inspect { image } => {
             let status = place.to_look()?.image_status(spec(image), true).await?;
             let found = status.image.ok_or_else(|| CommandError::Absent(image.clone()))?;
             println!("{}", show::json(&found, &status.info));
@@ -188,7 +178,8 @@ async fn pull(place: &Place, registry: &Registry, image: &str) -> Result<String,
     let images = ImageStore::open(config)?;
     let report = progress::report();
     let pulled = images.pull(&reference, &keyring.for_image(&reference), &report).await?;
-    Ok(title(&pulled))
+    // It may have other names too; this is the one that was asked for.
+    Ok(format!("{reference} {}", pulled.id))
 }
 
 impl Place {

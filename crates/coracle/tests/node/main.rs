@@ -4,6 +4,7 @@
 //! side. They need root, as a node does.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
+mod by_hand;
 mod cni;
 mod cycles;
 mod dice;

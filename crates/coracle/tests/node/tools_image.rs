@@ -17,11 +17,16 @@ impl Machine {
     /// Imports the image, as a person would.
     pub(crate) fn import_tools(&self) {
         let archive = self.folder().join("tools.tar");
-        fs::write(&archive, docker_archive(&layer())).unwrap();
+        save_tools(&archive);
         let mut command = self.command(env!("CARGO_BIN_EXE_coracle"), &["image", "import", "--data-dir"]);
         let imported = command.arg(self.data_dir()).arg(&archive).output().unwrap();
         assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
     }
+}
+
+/// Writes what `docker save` of it would write.
+pub(crate) fn save_tools(archive: &Path) {
+    fs::write(archive, docker_archive(&layer())).unwrap();
 }
 
 fn layer() -> Vec<u8> {
