@@ -30,7 +30,7 @@ struct Port {
 
 impl Projection for ServiceLink {
     fn project(object: &Arc<Value>) -> Result<ServiceLink, TypedError> {
-        typed::from_tree::<Service>(&object).map(|service| ServiceLink::of(&service))
+        typed::from_tree::<Service>(object).map(|service| ServiceLink::of(&service))
     }
 }
 

@@ -16,19 +16,19 @@ struct Told<T>(Option<T>);
 
 impl Projection for Told<Service> {
     fn project(object: &Arc<Value>) -> Result<Told<Service>, TypedError> {
-        Ok(Told(Service::read(&object)))
+        Ok(Told(Service::read(object)))
     }
 }
 
 impl Projection for Told<Slice> {
     fn project(object: &Arc<Value>) -> Result<Told<Slice>, TypedError> {
-        Ok(Told(Slice::read(&object)))
+        Ok(Told(Slice::read(object)))
     }
 }
 
 impl Projection for Told<Node> {
     fn project(object: &Arc<Value>) -> Result<Told<Node>, TypedError> {
-        Ok(Told(Some(Node::read(&object))))
+        Ok(Told(Some(Node::read(object))))
     }
 }
 
