@@ -19,7 +19,7 @@ use coracle_testkit::store::{KeyRange, Op, Put, RangeRequest, Store, Txn};
 use tokio::runtime::Runtime;
 
 /// Objects that are written at once.
-const BATCH: usize = 250;
+const BATCH: usize = 100;
 /// Changes that are made while somebody listens.
 const CHANGES: usize = 2000;
 /// Keys of the queue.

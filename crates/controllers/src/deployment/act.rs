@@ -20,6 +20,8 @@ pub enum ActError {
     Replaced(ObjectKey),
     #[error("cannot create the ReplicaSet")]
     Create(#[source] Error),
+    #[error("what is seen is older than ReplicaSet {0}")]
+    Unseen(String),
     #[error("the name of the new ReplicaSet is taken by one of another template")]
     Collision,
     #[error("cannot write a ReplicaSet")]
@@ -41,6 +43,7 @@ impl Deployments {
         observed: &Observed,
         plan: Plan,
     ) -> Result<Requeue, ActError> {
+        self.resolve(key, observed).await?;
         self.claim(key, observed, &plan).await?;
         let about = ObjectReference::of(&observed.deployment.object.object);
         let mut status = plan.status;
@@ -82,6 +85,14 @@ impl Deployments {
         self.deployment_access.clone().namespace(&key.namespace)
     }
 
+    /// A ReplicaSet that was made without an answer takes up room that the plan thinks is free.
+    async fn resolve(&self, key: &ObjectKey, observed: &Observed) -> Result<(), ActError> {
+        let made = self.attempts.resolve(&observed.deployment.uid, &self.sets_in(key)).await;
+        let made = made.map_err(ActError::Create)?;
+        made.iter().for_each(|set| self.note_set(key, set));
+        made.first().map_or(Ok(()), |set| Err(ActError::Unseen(set.meta().name().to_string())))
+    }
+
     async fn claim(&self, key: &ObjectKey, observed: &Observed, plan: &Plan) -> Result<(), ActError> {
         let sets = self.sets_in(key);
         let own = &observed.deployment;
@@ -120,13 +131,18 @@ impl Deployments {
         about: &ObjectReference,
     ) -> Result<(), ActError> {
         let name = set.meta().name();
-        let Err(error) = self.sets_in(key).create(set).await else {
-            let pods = set.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or_default();
-            if pods > 0 {
-                let text = format!("Scaled up replica set {name} from 0 to {pods}");
-                self.recorder.normal(about, "ScalingReplicaSet", text);
+        let made = self.attempts.create(&observed.deployment.uid, &self.sets_in(key), set).await;
+        let error = match made {
+            Ok(made) => {
+                self.note_set(key, &made);
+                let pods = set.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or_default();
+                if pods > 0 {
+                    let text = format!("Scaled up replica set {name} from 0 to {pods}");
+                    self.recorder.normal(about, "ScalingReplicaSet", text);
+                }
+                return Ok(());
             }
-            return Ok(());
+            Err(error) => error,
         };
         if error.has_cause("NamespaceTerminating") {
             return Ok(());
@@ -150,6 +166,7 @@ impl Deployments {
         let is_ours = owner.is_some_and(|owner| owner.uid == observed.deployment.uid);
         let template = ["spec", "template"];
         if is_ours && revision::same_template(there.at(&template), set.at(&template)) {
+            self.note_set(key, &there);
             return Ok(());
         }
         let mut status = Status::counted(&observed.deployment, &observed.sets, None, self.world.now());
@@ -160,8 +177,7 @@ impl Deployments {
 
     async fn write_set(&self, key: &ObjectKey, set: &Value) -> Result<(), ActError> {
         let written = self.sets_in(key).update(set).await.map_err(ActError::Write)?;
-        let version = written.meta().resource_version().parse().unwrap_or_default();
-        self.note_written(key, |written| written.sets = written.sets.max(version));
+        self.note_set(key, &written);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use coracle_api::Map;
 use coracle_client::{Cached, Change, Informer, ObjectKey, WorkQueue};
 
-use crate::frame::Feeds;
+use crate::frame::{Attempts, Feeds};
 use crate::views::{BY_CONTROLLER, Deployment, Pod, ReplicaSet, Rollout};
 
 type Queue = WorkQueue<ObjectKey>;
@@ -15,10 +15,14 @@ pub(super) fn follow(
     deployments: &Informer<Deployment>,
     sets: &Informer<ReplicaSet>,
     pods: &Informer<Pod>,
+    attempts: &Arc<Attempts>,
     queue: &Queue,
 ) {
-    let own_queue = queue.clone();
+    let (attempts, own_queue) = (attempts.clone(), queue.clone());
     feeds.follow(deployments, move |change| {
+        if let Change::Deleted { object, .. } = &change {
+            attempts.forget(&object.uid);
+        }
         if let Some(deployment) = change.object() {
             own_queue.add(deployment.key.clone());
         }

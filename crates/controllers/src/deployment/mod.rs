@@ -13,9 +13,10 @@ pub mod status;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use coracle_api::Value;
 use coracle_api::resource_version::ResourceVersion;
 use coracle_api::time::Timestamp;
 use coracle_client::{Access, Informer, ObjectKey, Recorder, Resource, WorkQueue, World};
@@ -23,7 +24,7 @@ use coracle_client::{Access, Informer, ObjectKey, Recorder, Resource, WorkQueue,
 pub use act::ActError;
 pub use plan::{Observed, Plan};
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::frame::{Attempts, Context, Controller, Feeds, Observation, Requeue, Shell};
 use crate::views::{BY_CONTROLLER, Deployment, Pod, ReplicaSet, orphans_of};
 
 /// The controller.
@@ -34,6 +35,7 @@ pub struct Deployments {
     deployment_access: Access,
     set_access: Access,
     written: Mutex<BTreeMap<ObjectKey, Written>>,
+    attempts: Arc<Attempts>,
     recorder: Recorder,
     world: World,
 }
@@ -63,7 +65,8 @@ impl Deployments {
         let pods: Informer<Pod> = context.informers.of(&Resource::builtin("", "v1", "pods"));
         sets.ensure_index(BY_CONTROLLER, ReplicaSet::by_controller);
         pods.ensure_index(BY_CONTROLLER, Pod::by_controller);
-        hear::follow(feeds, &deployments, &sets, &pods, queue);
+        let attempts = Arc::new(Attempts::default());
+        hear::follow(feeds, &deployments, &sets, &pods, &attempts, queue);
         let client = context.client("deployment-controller");
         Deployments {
             deployments,
@@ -72,6 +75,7 @@ impl Deployments {
             deployment_access: client.resource(&deployments_of),
             set_access: client.resource(&sets_of),
             written: Mutex::new(BTreeMap::new()),
+            attempts,
             recorder: context.recorder.clone().component("deployment-controller"),
             world: context.world,
         }
@@ -82,6 +86,12 @@ impl Deployments {
         let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         let written = written.get(key).copied().unwrap_or_default();
         self.deployments.version() < written.deployment || self.sets.version() < written.sets
+    }
+
+    /// A ReplicaSet as it was written from here, or found to have been.
+    fn note_set(&self, key: &ObjectKey, set: &Value) {
+        let version = set.meta().resource_version().parse().unwrap_or_default();
+        self.note_written(key, |written| written.sets = written.sets.max(version));
     }
 
     fn note_written(&self, key: &ObjectKey, note: impl FnOnce(&mut Written)) {
