@@ -37,7 +37,7 @@ struct Scheduled(coracle_scheduler::pod::Pod);
 
 impl Projection for Scheduled {
     fn project(object: &Arc<Value>) -> Result<Scheduled, TypedError> {
-        Ok(Scheduled(coracle_scheduler::pod::Pod::from_object(&object)))
+        Ok(Scheduled(coracle_scheduler::pod::Pod::from_object(object)))
     }
 }
 

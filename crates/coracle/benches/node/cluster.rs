@@ -1,7 +1,7 @@
 //! One who uses a cluster over HTTPS and looks at the clock.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -100,7 +100,7 @@ fn runtime() -> Runtime {
 }
 
 /// A client of a server that says that it is ready.
-async fn answering(kubeconfig: &PathBuf) -> Client {
+async fn answering(kubeconfig: &Path) -> Client {
     loop {
         if let Ok(config) = Config::load(Some(kubeconfig), None, &Environment::default()) {
             let client = Client::connect(config, WORLD).await.unwrap().named("coracle-bench");
