@@ -2,18 +2,19 @@
 //!
 //! Looked for once, when all pods of the node are known; from then on every pod has a worker, which cleans up behind
 //! itself. Only what carries a kubelet's labels is touched.
+//!
+//! That takes a while, and pods come meanwhile. A pod is in the roster before it has anything on this node: whatever is
+//! found and is not in the roster then is nobody's.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coracle_api::Text;
 use coracle_cri::v1::PodSandboxFilter;
 use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::{Container, Lifecycle, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::host::Host;
 use crate::kubelet::Shared;
 use crate::observe::observe;
 use crate::observed::Seen;
@@ -23,34 +24,29 @@ use crate::spec::labels::{POD_NAME, POD_NAMESPACE, POD_UID};
 /// How long a container may take whose pod never said.
 const GRACE: i64 = 2;
 
-/// Groups that there were before it was asked which pods there are: whoever is not among these is nobody's.
-pub(crate) async fn groups(shared: &Shared) -> Vec<String> {
-    shared.groups.pods().await
-}
-
-/// Takes away what belongs to no pod of `known`.
-pub(crate) async fn clean_up(shared: &Arc<Shared>, known: &BTreeSet<Text>, groups: &[String]) {
-    if let Err(error) = end_pods(shared, known).await {
+/// Takes away what belongs to no pod.
+pub(crate) async fn clean_up(shared: &Arc<Shared>) {
+    if let Err(error) = end_pods(shared).await {
         tracing::warn!(%error, "pods that nobody knows are not ended");
     }
-    for uid in groups.iter().filter(|uid| !known.contains(uid.as_str())) {
+    for uid in shared.groups.pods().await.iter().filter(|uid| !shared.roster.knows(uid)) {
         if let Err(error) = shared.groups.remove(uid).await {
             tracing::warn!(uid, %error, "the cgroup of a pod that nobody knows is not removed");
         }
     }
-    if let Err(error) = shared.volumes.clean_up(known).await {
+    if let Err(error) = shared.volumes.clean_up(&shared.roster).await {
         tracing::warn!(%error, "volumes of pods that nobody knows are not removed");
     }
-    remove_logs(&shared.host, known).await;
+    remove_logs(shared).await;
 }
 
-async fn end_pods(shared: &Arc<Shared>, known: &BTreeSet<Text>) -> coracle_cri::Result<()> {
+async fn end_pods(shared: &Arc<Shared>) -> coracle_cri::Result<()> {
     let runtime = shared.host.runtime.as_ref();
     let sandboxes = runtime.list_pod_sandbox(PodSandboxFilter::default()).await?;
     let mut orphans: BTreeMap<String, Pod> = BTreeMap::new();
     for sandbox in &sandboxes {
         let label = |name: &str| sandbox.labels.get(name).cloned();
-        if let Some(uid) = label(POD_UID).filter(|uid| !known.contains(uid.as_str())) {
+        if let Some(uid) = label(POD_UID).filter(|uid| !shared.roster.knows(uid)) {
             let metadata = ObjectMeta {
                 uid: Some(uid.clone()),
                 name: label(POD_NAME),
@@ -102,12 +98,13 @@ async fn end_container(
     shared.host.runtime.stop_container(&seen.id, left).await
 }
 
-async fn remove_logs(host: &Host, known: &BTreeSet<Text>) {
+async fn remove_logs(shared: &Shared) {
+    let host = &shared.host;
     let Ok(mut entries) = tokio::fs::read_dir(host.layout.pod_logs()).await else { return };
     while let Ok(Some(entry)) = entries.next_entry().await {
         let name = entry.file_name().to_string_lossy().into_owned();
         let uid = name.rsplit('_').next().unwrap_or_default();
-        if !known.contains(uid)
+        if !shared.roster.knows(uid)
             && let Err(error) = tokio::fs::remove_dir_all(entry.path()).await
         {
             tracing::warn!(folder = %entry.path().display(), %error, "logs are not removed");

@@ -2,7 +2,6 @@
 //!
 //! The workers of pods call these; each is handed in where a kubelet is assembled.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -13,6 +12,7 @@ use k8s_openapi::api::core::v1::{Container, Pod};
 use tokio::sync::mpsc;
 
 use crate::observed::Observed;
+use crate::roster::Roster;
 
 /// The volumes of pods.
 #[async_trait]
@@ -34,8 +34,8 @@ pub trait Volumes: Send + Sync {
     /// Takes all volumes of a pod away, by what is on the disk: the pod itself may be gone. Idempotent.
     async fn unmount(&self, uid: &str) -> Result<(), VolumeError>;
 
-    /// Takes away the volumes and the folders of all pods on the disk that are not `known`.
-    async fn clean_up(&self, known: &BTreeSet<Text>) -> Result<(), VolumeError>;
+    /// Takes away the volumes and the folders of all pods on the disk that the roster does not know.
+    async fn clean_up(&self, roster: &Roster) -> Result<(), VolumeError>;
 }
 
 /// The volumes of a pod are there.

@@ -59,6 +59,10 @@ impl Roster {
         self.lock().remove(uid);
     }
 
+    pub fn knows(&self, uid: &str) -> bool {
+        self.lock().contains_key(uid)
+    }
+
     pub fn get(&self, uid: &str) -> Option<Entry> {
         self.lock().get(uid).cloned()
     }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use coracle_api::Text;
 use coracle_client::{Cached, Change, Informer, ObjectKey, Subscription, Tasks, Typed, Whole};
 use k8s_openapi::api::core::v1::Pod;
 
@@ -51,8 +50,8 @@ impl Sources {
         let workers = self.workers.clone();
         loop {
             tokio::select! {
-                change = api.next() => self.heard(change).await,
-                Some(manifests) = read(files.as_mut()) => self.read(manifests).await,
+                change = api.next() => self.heard(change),
+                Some(manifests) = read(files.as_mut()) => self.read(manifests),
                 Some(result) = probes.recv() => self.workers.poke(&result.uid),
                 Some(uid) = changed.recv() => self.workers.refresh(&uid),
                 () = workers.one_left() => self.start_statics(),
@@ -60,7 +59,7 @@ impl Sources {
         }
     }
 
-    async fn heard(&mut self, change: Change<Typed<Pod>>) {
+    fn heard(&mut self, change: Change<Typed<Pod>>) {
         match change {
             Change::Added { object, .. } | Change::Updated { new: object, .. } => {
                 if is_mirror(&object.object) {
@@ -77,7 +76,7 @@ impl Sources {
             }
             Change::Synced => {
                 self.api_is_known = true;
-                self.clean_up().await;
+                self.clean_up();
             }
         }
     }
@@ -90,7 +89,7 @@ impl Sources {
     }
 
     /// The folder of manifests has another state.
-    async fn read(&mut self, manifests: Manifests) {
+    fn read(&mut self, manifests: Manifests) {
         let before = std::mem::replace(&mut self.manifests, manifests);
         for gone in before.keys().filter(|uid| !self.manifests.contains_key(*uid)) {
             self.workers.remove(gone);
@@ -99,7 +98,7 @@ impl Sources {
         self.start_statics();
         if !self.files_are_known {
             self.files_are_known = true;
-            self.clean_up().await;
+            self.clean_up();
         }
     }
 
@@ -155,14 +154,12 @@ impl Sources {
     }
 
     /// When all sources have told what they know, what belongs to none of it goes.
-    async fn clean_up(&self) {
+    fn clean_up(&self) {
         if !(self.api_is_known && self.files_are_known) {
             return;
         }
-        let groups = orphans::groups(&self.shared).await;
-        let known = self.shared.roster.list().iter().map(|entry| Text::new(entry.pod.uid())).collect();
         let shared = self.shared.clone();
-        self.tasks.spawn(async move { orphans::clean_up(&shared, &known, &groups).await });
+        self.tasks.spawn(async move { orphans::clean_up(&shared).await });
     }
 }
 

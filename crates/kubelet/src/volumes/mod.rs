@@ -24,14 +24,12 @@ mod subpath;
 mod tests;
 mod tokens;
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use coracle_api::Text;
 use coracle_api::go_text::Quoted;
 use coracle_api::time::Timestamp;
 use coracle_client::{Informer, Typed, World};
@@ -44,6 +42,7 @@ use crate::layout::Layout;
 use crate::parts::{BindError, MountedVolumes, VolumeError, Volumes};
 use crate::pod::PodView as _;
 use crate::references::References;
+use crate::roster::Roster;
 use contents::{Contents, ContentsError};
 use empty_dir::Medium;
 use ownership::Group;
@@ -203,10 +202,10 @@ impl Volumes for PodVolumes {
         Ok(())
     }
 
-    async fn clean_up(&self, known: &BTreeSet<Text>) -> Result<(), VolumeError> {
-        let (layout, known) = (self.layout.clone(), known.clone());
+    async fn clean_up(&self, roster: &Roster) -> Result<(), VolumeError> {
+        let (layout, roster) = (self.layout.clone(), roster.clone());
         let done = tokio::task::spawn_blocking(move || {
-            removal::orphans(&layout, &known).map(|orphans| {
+            removal::orphans(&layout, &roster).map(|orphans| {
                 let failed = orphans.iter().filter_map(|uid| removal::remove_pod(&layout, uid).err());
                 failed.map(|error| error.to_string()).collect::<Vec<_>>()
             })

@@ -1,15 +1,13 @@
 //! Taking volumes away, by what is on the disk alone.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use coracle_api::Text;
-
 use super::mount_table::{mounted_below, unmount_below};
 use super::source::PLUGINS;
 use crate::layout::Layout;
+use crate::roster::Roster;
 
 /// Why something is still there.
 #[derive(Debug, thiserror::Error)]
@@ -45,10 +43,10 @@ pub(super) fn remove_pod(layout: &Layout, uid: &str) -> Result<(), RemovalError>
     remove_tree(&layout.pod(uid))
 }
 
-/// The pods on the disk that nobody knows.
-pub(super) fn orphans(layout: &Layout, known: &BTreeSet<Text>) -> Result<Vec<String>, RemovalError> {
+/// The pods on the disk that nobody knows. A pod is known before it has a folder, so the folders are looked at first.
+pub(super) fn orphans(layout: &Layout, roster: &Roster) -> Result<Vec<String>, RemovalError> {
     let there = names(&layout.pods())?;
-    Ok(there.into_iter().filter(|uid| !known.contains(uid.as_str())).collect())
+    Ok(there.into_iter().filter(|uid| !roster.knows(uid)).collect())
 }
 
 /// Unmounts and removes. What is mounted is never deleted from: if something still is, nothing is removed.

@@ -273,10 +273,13 @@ async fn after_a_restart_volumes_are_found_and_orphans_are_cleaned_up() {
 
     one.metadata.uid = Some("u-2".to_owned());
     again.mount(&one).await.unwrap();
-    again.clean_up(&BTreeSet::from([Text::new("u-2")])).await.unwrap();
+    let roster = Roster::default();
+    roster.want(Arc::new(one.clone()));
+    again.clean_up(&roster).await.unwrap();
     assert!(!setting.volumes.layout.pod("u-1").exists());
     assert_eq!(setting.mounted(), 2);
-    again.clean_up(&BTreeSet::new()).await.unwrap();
+    roster.forget("u-2");
+    again.clean_up(&roster).await.unwrap();
     assert_eq!(setting.mounted(), 0);
     assert_eq!(fs::read_dir(setting.volumes.layout.pods()).unwrap().count(), 0);
 }
