@@ -290,6 +290,26 @@ async fn no_path_in_an_image_leads_to_the_host() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_working_folder_is_no_way_to_a_descriptor() {
+    let node = Node::new("cwd").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let config = ContainerConfig {
+        working_dir: "/w".into(),
+        ..script("one", "cd /; rmdir /w; ln -s /proc/self/root /w; echo linked; exec sleep 1000")
+    };
+    let id = node.run(&sandbox, &pod, config).await;
+    node.printed("pod", "one", "linked").await;
+    let refused = node.runtime.exec_sync(&id, vec!["true".to_owned()], None).await.unwrap_err();
+    assert!(refused.to_string().contains("enter /w"), "{refused}");
+    // The program itself has nothing open but its streams, and what it looked with.
+    let config = script("two", "ls /proc/self/fd | tr '\\n' ' '");
+    let id = node.run(&sandbox, &pod, config).await;
+    assert_eq!(node.ended(&id).await.exit_code, 0);
+    assert_eq!(node.log("pod", "two")[0].2.trim(), "0 1 2 3");
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_device_that_an_image_brings_stays_closed() {
     let node = Node::new("device").await;
     let (pod, sandbox) = node.sandbox("pod").await;

@@ -129,6 +129,11 @@ impl ChildSync {
         self.tell(TERMINAL, &[], Some(terminal));
     }
 
+    /// Closes every descriptor of this process but the standard streams and this end.
+    pub(crate) fn close_others(&self) -> rustix::io::Result<()> {
+        sys::close_others(&self.socket)
+    }
+
     /// Waits until the supervisor opens the gate. Ends the process if it never will.
     pub(crate) fn wait_at_gate(&self) {
         self.tell(READY, &[], None);

@@ -153,11 +153,20 @@ pub(crate) fn take_terminal(terminal: BorrowedFd<'_>) -> rustix::io::Result<()> 
     if done == 0 { Ok(()) } else { Err(last_errno()) }
 }
 
-/// No descriptor but the standard streams is to survive the next exec.
-pub(crate) fn close_others_on_exec() -> rustix::io::Result<()> {
-    // SAFETY: marks descriptors; none is closed before an exec.
-    let done =
-        unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+/// Closes every descriptor but the standard streams and this one, which the next exec closes.
+pub(crate) fn close_others(kept: &OwnedFd) -> rustix::io::Result<()> {
+    let kept = kept.as_raw_fd().cast_unsigned();
+    close_range(3, kept.saturating_sub(1), 0)?;
+    close_range(kept, kept, libc::CLOSE_RANGE_CLOEXEC)?;
+    close_range(kept.saturating_add(1), libc::c_uint::MAX, 0)
+}
+
+fn close_range(first: libc::c_uint, last: libc::c_uint, flags: libc::c_uint) -> rustix::io::Result<()> {
+    if first > last {
+        return Ok(());
+    }
+    // SAFETY: whoever still owns one of these is about to become another program, or to exit, and uses none before.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
     if done == 0 { Ok(()) } else { Err(last_errno()) }
 }
 

@@ -19,7 +19,7 @@ use std::fs;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use coracle_supervisor::protocol::{ContainerSpec, Join, Namespaces, Process, ResourceLimit};
-use rustix::fs::{FileType, Gid, Mode, OFlags, Uid, fchown, fstat};
+use rustix::fs::{CWD, FileType, Gid, Mode, OFlags, ResolveFlags, Uid, fchown, fstat, openat2};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior, setsid};
 use rustix::thread::{
@@ -170,14 +170,22 @@ fn give_to(stream: &OwnedFd, user: u32) {
 
 /// The last way: the gate, then no more rights than the program may have, then the program.
 fn program(process: &Process, sync: &ChildSync) -> Result<Infallible, StepError> {
-    sys::close_others_on_exec().during(|| "mark descriptors".to_owned())?;
+    // Folders of the host are among them, and what the container made of its files may lead to descriptors.
+    sync.close_others().during(|| "close descriptors".to_owned())?;
     sync.wait_at_gate();
     // Relative to the root that is now ours; some folders only the user may enter, some only root.
-    let entered = rustix::process::chdir(process.cwd.as_str());
+    let entered = enter(&process.cwd);
     identity::assume(process)?;
     if entered.is_err() {
-        rustix::process::chdir(process.cwd.as_str()).during(|| format!("enter {}", process.cwd))?;
+        enter(&process.cwd).during(|| format!("enter {}", process.cwd))?;
     }
     rustix::process::umask(Mode::from_raw_mode(0o022));
     program::become_it(process)
+}
+
+/// Makes a folder the current one, unless the way there leads through a descriptor of some process.
+fn enter(folder: &str) -> rustix::io::Result<()> {
+    let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = openat2(CWD, folder, how, Mode::empty(), ResolveFlags::NO_MAGICLINKS)?;
+    rustix::process::fchdir(folder)
 }
