@@ -302,8 +302,7 @@ async fn a_working_folder_is_no_way_to_a_descriptor() {
     let refused = node.runtime.exec_sync(&id, vec!["true".to_owned()], None).await.unwrap_err();
     assert!(refused.to_string().contains("enter /w"), "{refused}");
     // The program itself has nothing open but its streams, and what it looked with.
-    let config = script("two", "ls /proc/self/fd | tr '\\n' ' '");
-    let id = node.run(&sandbox, &pod, config).await;
+    let id = node.run(&sandbox, &pod, script("two", "ls /proc/self/fd | tr '\\n' ' '")).await;
     assert_eq!(node.ended(&id).await.exit_code, 0);
     assert_eq!(node.log("pod", "two")[0].2.trim(), "0 1 2 3");
     node.clear().await;
