@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coracle_api::{Map, Text, Value, typed};
-use coracle_client::{Access, Error, Informer, ObjectReference, Patch, Resource, Whole};
+use coracle_client::{Access, Error, Informer, ObjectKey, ObjectReference, Patch, Resource, Whole};
 use coracle_cri::v1::{Image, ImageFilter, RuntimeHandler, StatusResponse, VersionResponse};
 use k8s_openapi::api::core::v1::{self, NodeStatus};
 use tokio::sync::watch;
@@ -101,11 +101,22 @@ impl Node {
     pub(crate) async fn run(self, object: Informer<Whole>) {
         let lease = lease::Lease::new(&self.host);
         let (told, mut ranges) = watch::channel(());
-        tokio::join!(lease.keep(), self.keep_status(&mut ranges), ranges::follow(&self.host, &object, &told));
+        let there = object.get(&ObjectKey::cluster(&self.host.node_name));
+        let has_ranges = there.is_some_and(|node| !ranges::of(&node.object).is_empty());
+        tokio::join!(
+            lease.keep(),
+            self.keep_status(&mut ranges, has_ranges),
+            ranges::follow(&self.host, &object, &told)
+        );
     }
 
     /// Looks at the runtime from time to time, and at once when it has been told the node's `ranges`.
-    async fn keep_status(&self, ranges: &mut watch::Receiver<()>) {
+    async fn keep_status(&self, ranges: &mut watch::Receiver<()>, has_ranges: bool) {
+        if has_ranges {
+            // Its network is only about to be told what it knew before the restart. A node that says for this moment that
+            // it is not ready loses its pods' places behind Services.
+            drop(tokio::time::timeout(LOOK, ranges.changed()).await);
+        }
         let mut told: Option<(NodeStatus, Instant)> = None;
         loop {
             let seen = self.look().await;

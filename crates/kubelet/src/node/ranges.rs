@@ -34,7 +34,7 @@ pub(super) async fn follow(host: &Host, object: &Informer<Whole>, told: &watch::
 }
 
 /// All ranges, the primary first, with commas between them, as the interface has it.
-fn of(node: &Value) -> String {
+pub(super) fn of(node: &Value) -> String {
     let spec = node.get("spec");
     let all = spec.and_then(|spec| spec.get("podCIDRs")).and_then(Value::as_array);
     let texts: Vec<&str> = all.into_iter().flatten().filter_map(Value::as_str).collect();
