@@ -27,12 +27,6 @@ fn available(set: &ReplicaSet) -> i64 {
     set.counted("availableReplicas").min(size(set))
 }
 
-/// How many of its pods certainly serve. A ReplicaSet that shrank and grew again since its pods were counted may have lost
-/// those that were, so until they are counted anew there are none.
-fn surely_available(set: &ReplicaSet) -> i64 {
-    if set.is_counted() { available(set) } else { 0 }
-}
-
 fn total(sets: &[&Set]) -> i64 {
     sets.iter().map(|set| size(set)).sum()
 }
@@ -56,7 +50,7 @@ pub fn rolling(deployment: &Deployment, newest: &Set, others: &[&Set]) -> Vec<Re
         return vec![Resize { set: newest.clone(), to }];
     }
     let least = deployment.replicas() - deployment.unavailable();
-    let not_yet = size(newest) - surely_available(newest);
+    let not_yet = size(newest) - available(newest);
     let spare = total(others) + size(newest) - least - not_yet;
     if spare <= 0 || total(others) == 0 {
         return Vec::new();
@@ -65,7 +59,7 @@ pub fn rolling(deployment: &Deployment, newest: &Set, others: &[&Set]) -> Vec<Re
     by_age.sort_by(|(a, _), (b, _)| age(a).cmp(&age(b)));
     // Those that are not available go first: they are of no use, and a rollout that hangs gets on.
     shrink(&mut by_age, spare, |set, size| (size - available(set)).max(0));
-    let up: i64 = surely_available(newest) + others.iter().map(|set| surely_available(set)).sum::<i64>();
+    let up: i64 = available(newest) + others.iter().map(|set| available(set)).sum::<i64>();
     shrink(&mut by_age, up - least, |_, size| size);
     let changed = by_age.into_iter().filter(|(set, to)| size(set) != *to);
     changed.map(|(set, to)| Resize { set: set.clone(), to }).collect()
@@ -120,9 +114,7 @@ pub fn scaled(deployment: &Deployment, newest: Option<&Set>, others: &[&Set]) ->
 }
 
 fn is_saturated(newest: &ReplicaSet, wanted: i64) -> bool {
-    size(newest) == wanted
-        && remembered(newest, DESIRED) == Some(wanted)
-        && surely_available(newest) == wanted
+    size(newest) == wanted && remembered(newest, DESIRED) == Some(wanted) && available(newest) == wanted
 }
 
 /// Shares `more` pods, or fewer if it is negative, by the sizes that there are; the largest takes what is left over.
