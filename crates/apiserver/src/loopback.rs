@@ -26,9 +26,11 @@ impl Loopback {
         Loopback { registry, caller: Arc::new(Caller::system()) }
     }
 
-    /// An object as it is now; `key` is `namespace/name`, or the name of a cluster-wide object.
+    /// An object as it is now, with its owners, to be changed; `key` is `namespace/name`, or the name of a cluster-wide
+    /// object.
     pub fn get(&self, resource: &'static Resource, key: &str) -> Option<Value> {
-        self.registry.lookup(resource, key)
+        let cache = self.cache(resource);
+        Some(cache.get(key)?.value(cache.hub.of))
     }
 
     /// The objects of a resource.

@@ -175,7 +175,6 @@ pub async fn run(
         random: world.random,
     });
     let house = assemble(config, trusted, address, registry, world, metrics)?;
-    in_process.open(house.chain.clone());
     let hooks = &house.hooks;
     tokio::select! {
         biased;
@@ -184,6 +183,7 @@ pub async fn run(
         () = part(begin(config, &house, &caches, &*store)) => Ok(()),
         () = part(forget(&*store, config.compaction)) => Ok(()),
         () = part(announce(hooks, ready)) => Ok(()),
+        () = part(let_in(&in_process, &house)) => Ok(()),
         () = part(end(&house.lifecycle, stop, config.shutdown_delay)) => Ok(()),
     }
 }
@@ -282,6 +282,14 @@ async fn begin(config: &Config, house: &House, caches: &Caches, store: &dyn Stor
         }
     };
     tokio::join!(flow::run(&house.flow, &house.loopback, &hooks.flow), bootstrap);
+}
+
+/// Opens the door of this process when its components may do what they are there for: those who came earlier would be
+/// refused, and stay away for a second and more. Never returns.
+async fn let_in(door: &InProcess, house: &House) {
+    house.hooks.bootstrap.roles.finished().await;
+    door.open(house.chain.clone());
+    std::future::pending().await
 }
 
 /// Forgets the store's past, if that is this server's to do. Never returns.

@@ -3,11 +3,11 @@
 use crate::{Map, Value};
 
 /// Puts back the times of `old`, if they are all that `new` changes: such a write is none, and the object keeps its
-/// resource version. Whoever became an owner without changing anything is kept.
+/// resource version, which `new` need not have. Whoever became an owner without changing anything is kept.
 pub fn keep_times_of_unchanged(old: &Value, new: &mut Value) {
     let (Some(old_entries), Some(new_entries)) = (entries(old), entries(new)) else { return };
     let same_entries = old_entries.len() == new_entries.len()
-        && old_entries.iter().zip(new_entries).all(|(old, new)| same_without(old, new, "time"));
+        && old_entries.iter().zip(new_entries).all(|(old, new)| same_without(old, new, &["time"]));
     if !same_entries || old_entries == new_entries || !same_object(old, new) {
         return;
     }
@@ -23,15 +23,16 @@ fn same_object(old: &Value, new: &Value) -> bool {
     let (Some(old_metadata), Some(new_metadata)) = (old.get("metadata"), new.get("metadata")) else {
         return false;
     };
-    same_without(old, new, "metadata") && same_without(old_metadata, new_metadata, "managedFields")
+    same_without(old, new, &["metadata"])
+        && same_without(old_metadata, new_metadata, &["managedFields", "resourceVersion"])
 }
 
-/// Whether two objects are the same but for one member.
-fn same_without(a: &Value, b: &Value, name: &str) -> bool {
+/// Whether two objects are the same but for some members.
+fn same_without(a: &Value, b: &Value, names: &[&str]) -> bool {
     let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return a == b };
-    others(a, name).eq(others(b, name))
+    others(a, names).eq(others(b, names))
 }
 
-fn others<'m>(map: &'m Map, name: &str) -> impl Iterator<Item = (&'m str, &'m Value)> {
-    map.iter().filter(move |(member, _)| *member != name)
+fn others<'m>(map: &'m Map, names: &[&str]) -> impl Iterator<Item = (&'m str, &'m Value)> {
+    map.iter().filter(move |(member, _)| !names.contains(member))
 }

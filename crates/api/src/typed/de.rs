@@ -5,24 +5,41 @@ use serde::de::{Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::TypedError;
-use crate::Value;
 use crate::codec::json;
+use crate::{Map, Value};
 
 /// Reads a borrowed tree.
-pub(super) struct TreeReader<'v>(pub(super) &'v Value);
+pub(super) struct TreeReader<'v> {
+    tree: &'v Value,
+    /// Leave this member out.
+    without: Option<&'static str>,
+}
+
+impl<'v> TreeReader<'v> {
+    pub(super) fn new(tree: &'v Value) -> TreeReader<'v> {
+        TreeReader { tree, without: None }
+    }
+
+    pub(super) fn without(tree: &'v Value, member: &'static str) -> TreeReader<'v> {
+        TreeReader { tree, without: Some(member) }
+    }
+}
 
 impl<'de> Deserializer<'de> for TreeReader<'de> {
     type Error = TypedError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TypedError> {
-        match self.0 {
+        match self.tree {
             Value::Null => visitor.visit_unit(),
             Value::Bool(flag) => visitor.visit_bool(*flag),
             Value::Int(number) => visitor.visit_i64(*number),
             Value::Float(number) => visitor.visit_f64(*number),
             Value::String(text) => visitor.visit_borrowed_str(text),
-            Value::Array(items) => visitor.visit_seq(SeqDeserializer::new(items.iter().map(TreeReader))),
-            Value::Object(map) => visitor.visit_map(MapDeserializer::new(members(map.iter()))),
+            Value::Array(items) => visitor.visit_seq(SeqDeserializer::new(items.iter().map(TreeReader::new))),
+            Value::Object(map) => {
+                let read = map.iter().filter(|(name, _)| self.without != Some(name));
+                visitor.visit_map(MapDeserializer::new(members(read)))
+            }
             Value::Raw(raw) => match json::parse(raw.as_str().as_bytes()) {
                 Ok(value) => OwnedReader(value).deserialize_any(visitor),
                 Err(error) => Err(serde::de::Error::custom(error)),
@@ -31,7 +48,7 @@ impl<'de> Deserializer<'de> for TreeReader<'de> {
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TypedError> {
-        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+        if self.tree.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -48,11 +65,11 @@ impl<'de> Deserializer<'de> for TreeReader<'de> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, TypedError> {
-        match self.0 {
+        match self.tree {
             Value::Object(map) if fields.contains(&TRANSITION) => {
                 // Go reads a time that is not there as the first of all times; the type has no such default.
                 let missing = map.get(TRANSITION).is_none_or(Value::is_null);
-                let first = missing.then_some((TRANSITION.into_deserializer(), TreeReader(&FIRST)));
+                let first = missing.then_some((TRANSITION.into_deserializer(), TreeReader::new(&FIRST)));
                 visitor.visit_map(MapDeserializer::new(members(map.iter()).chain(first)))
             }
             _ => self.deserialize_any(visitor),
@@ -65,7 +82,7 @@ impl<'de> Deserializer<'de> for TreeReader<'de> {
         _variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, TypedError> {
-        match self.0 {
+        match self.tree {
             Value::String(text) => visitor.visit_enum(text.as_str().into_deserializer()),
             other => Err(serde::de::Error::custom(format!("expected a string, found {}", other.type_name()))),
         }
@@ -89,12 +106,24 @@ impl<'de> IntoDeserializer<'de, TypedError> for TreeReader<'de> {
     }
 }
 
-pub(super) fn members<'v>(
+fn members<'v>(
     members: impl Iterator<Item = (&'v str, &'v Value)>,
 ) -> impl Iterator<Item = (StrDeserializer<'v, TypedError>, TreeReader<'v>)> {
     // Null is absent: a time that is always written is null when nobody set it, and no time can be read from that.
     let members = members.filter(|(_, value)| !value.is_null());
-    members.map(|(name, value)| (name.into_deserializer(), TreeReader(value)))
+    members.map(|(name, value)| (name.into_deserializer(), TreeReader::new(value)))
+}
+
+/// The members of an object but its version; its metadata are read without the owners of its fields.
+pub(super) fn members_of_object(
+    object: &Map,
+) -> impl Iterator<Item = (StrDeserializer<'_, TypedError>, TreeReader<'_>)> {
+    const METADATA: &str = "metadata";
+    let metadata = object.get(METADATA).filter(|metadata| !metadata.is_null());
+    let metadata = metadata
+        .map(|metadata| (METADATA.into_deserializer(), TreeReader::without(metadata, "managedFields")));
+    let others = object.iter().filter(|(name, _)| !matches!(*name, METADATA | "apiVersion"));
+    members(others).chain(metadata)
 }
 
 /// Reads a tree that was made on the way, out of a raw value.

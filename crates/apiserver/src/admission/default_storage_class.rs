@@ -1,5 +1,7 @@
 //! DefaultStorageClass: a claim that names no class gets the default one.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use coracle_api::Value;
 
@@ -37,9 +39,10 @@ fn has_class(claim: &Value) -> bool {
 }
 
 /// The class that one of these annotations marks; of several the newest, and of those the first by name.
-pub(super) fn default_of<'c>(classes: &'c [Value], marks: &[&str]) -> Option<&'c str> {
-    let is_marked = |class: &&Value| marks.iter().any(|mark| class.meta().annotation(mark) == Some("true"));
-    let newest_first = |class: &&Value| {
+pub(super) fn default_of<'c>(classes: &'c [Arc<Value>], marks: &[&str]) -> Option<&'c str> {
+    let is_marked =
+        |class: &&Arc<Value>| marks.iter().any(|mark| class.meta().annotation(mark) == Some("true"));
+    let newest_first = |class: &&Arc<Value>| {
         (std::cmp::Reverse(class.meta().creation_timestamp()), class.meta().name().to_owned())
     };
     classes.iter().filter(is_marked).min_by_key(newest_first).map(|class| class.meta().name())
@@ -54,14 +57,14 @@ mod tests {
     #[test]
     fn of_several_defaults_the_newest_counts() {
         let class = |name: &str, day: u32, mark: &str| {
-            json::parse(
+            let class = json::parse(
                 format!(
                     r#"{{"metadata":{{"name":"{name}","creationTimestamp":"2026-01-{day:02}T00:00:00Z",
                     "annotations":{{"storageclass.kubernetes.io/is-default-class":"{mark}"}}}}}}"#
                 )
                 .as_bytes(),
-            )
-            .unwrap()
+            );
+            Arc::new(class.unwrap())
         };
         let classes =
             [class("a", 1, "true"), class("c", 2, "true"), class("b", 2, "true"), class("d", 3, "yes")];

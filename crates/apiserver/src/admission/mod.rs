@@ -20,7 +20,7 @@ mod service_account;
 mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use coracle_api::Value;
@@ -86,7 +86,7 @@ impl Attributes<'_> {
     }
 
     /// A cluster-wide object that is there, or one of the namespace that is written to.
-    fn lookup(&self, resource: &'static Resource, name: &str) -> Option<Value> {
+    fn lookup(&self, resource: &'static Resource, name: &str) -> Option<Arc<Value>> {
         let key =
             if resource.namespaced { format!("{}/{name}", self.scope.namespace) } else { name.to_owned() };
         self.registry.lookup(resource, &key)

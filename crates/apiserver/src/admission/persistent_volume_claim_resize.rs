@@ -1,5 +1,7 @@
 //! PersistentVolumeClaimResize: a claim grows only where its class lets it.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_api::quantity::Quantity;
@@ -29,7 +31,7 @@ impl Plugin for PersistentVolumeClaimResize {
         let (wanted, had) = (class(claim), class(old));
         let found = attributes.lookup(builtin("storage.k8s.io", "v1", "storageclasses"), wanted);
         let may_grow =
-            |class: Value| class.get("allowVolumeExpansion").and_then(Value::as_bool) == Some(true);
+            |class: Arc<Value>| class.get("allowVolumeExpansion").and_then(Value::as_bool) == Some(true);
         if wanted.is_empty() || wanted != had || !found.is_some_and(may_grow) {
             let why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize";
             return Err(attributes.forbidden(claim, why));

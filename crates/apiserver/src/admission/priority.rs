@@ -1,5 +1,7 @@
 //! Priority: a pod's class becomes its number, and one class at most is for everybody who names none.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use coracle_api::{Map, Value};
 
@@ -22,7 +24,7 @@ impl Plugin for Priority {
         match (attributes.operation, attributes.old) {
             (Operation::Create, _) => {
                 let class = class(pod, attributes)?;
-                settle(pod, class.as_ref()).map_err(|why| attributes.forbidden(pod, &why))
+                settle(pod, class.as_deref()).map_err(|why| attributes.forbidden(pod, &why))
             }
             (Operation::Update, Some(old)) => {
                 keep(pod, old);
@@ -51,7 +53,7 @@ impl Plugin for Priority {
 }
 
 /// The class that a pod names; that of everybody, where it names none and there is one.
-fn class(pod: &Value, attributes: &Attributes<'_>) -> Result<Option<Value>, ApiError> {
+fn class(pod: &Value, attributes: &Attributes<'_>) -> Result<Option<Arc<Value>>, ApiError> {
     let named = pod.at(&["spec", "priorityClassName"]).and_then(Value::as_str).unwrap_or_default();
     if named.is_empty() {
         return Ok(default_class(attributes.registry));
@@ -66,9 +68,9 @@ fn class(pod: &Value, attributes: &Attributes<'_>) -> Result<Option<Value>, ApiE
 }
 
 /// Of several defaults, which only a race can make, the lowest counts.
-fn default_class(registry: &Registry) -> Option<Value> {
+fn default_class(registry: &Registry) -> Option<Arc<Value>> {
     let classes = registry.lookup_all(builtin("scheduling.k8s.io", "v1", "priorityclasses"), "");
-    classes.into_iter().filter(is_default).min_by_key(value)
+    classes.into_iter().filter(|class| is_default(class)).min_by_key(|class| value(class))
 }
 
 fn is_default(class: &Value) -> bool {

@@ -1,5 +1,7 @@
 //! RuntimeClass: a pod of a class costs what the class costs, and goes where the class goes.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use coracle_api::go_text::Quoted;
 use coracle_api::quantity::Quantity;
@@ -45,7 +47,7 @@ impl Plugin for RuntimeClass {
     }
 }
 
-fn class(pod: &Value, attributes: &Attributes<'_>) -> Result<Option<Value>, ApiError> {
+fn class(pod: &Value, attributes: &Attributes<'_>) -> Result<Option<Arc<Value>>, ApiError> {
     let Some(name) = pod.at(&["spec", "runtimeClassName"]).and_then(Value::as_str) else { return Ok(None) };
     match attributes.lookup(builtin("node.k8s.io", "v1", "runtimeclasses"), name) {
         Some(class) => Ok(Some(class)),

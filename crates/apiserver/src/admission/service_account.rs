@@ -5,6 +5,7 @@
 //! is left as it is, and may have none of this.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -109,7 +110,7 @@ async fn account(name: &str, pod: &Value, attributes: &Attributes<'_>) -> Result
 }
 
 /// Waits for the namespace's `default` account.
-async fn appears(attributes: &Attributes<'_>) -> Option<Value> {
+async fn appears(attributes: &Attributes<'_>) -> Option<Arc<Value>> {
     let accounts = builtin("", "v1", "serviceaccounts");
     let cache = attributes.registry.caches.get(&accounts.storage.as_ref()?.prefix)?;
     let listening = cache.bell_of(&format!("{}/{DEFAULT}", attributes.scope.namespace));

@@ -47,7 +47,8 @@ pub struct Facts {
 /// The hooks of all parts.
 pub struct Hooks {
     namespaces: Arc<Hook>,
-    roles: Arc<Hook>,
+    /// What the components of a cluster may do.
+    pub roles: Arc<Hook>,
     authentication_info: Arc<Hook>,
     priority_classes: Arc<Hook>,
     flow_control: Arc<Hook>,

@@ -76,7 +76,8 @@ impl Registry {
         self.admission.admit(&mut object, &attributes).await.map_err(|refused| refused.after(told.take()))?;
         let attempts = if object.meta().name().is_empty() { NAME_ATTEMPTS } else { 1 };
         for attempt in 1..=attempts {
-            match self.attempt(&attributes, object.clone()).await {
+            let tried = if attempt < attempts { object.clone() } else { object.take() };
+            match self.attempt(&attributes, tried).await {
                 Err((error, _)) if error.reason == "AlreadyExists" && attempt < attempts => {}
                 Ok((entry, noticed)) => {
                     warnings.extend(noticed);

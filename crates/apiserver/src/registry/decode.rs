@@ -36,18 +36,18 @@ impl Body {
                 Bytes::from(json::to_vec(&value))
             }
         };
+        if let Some(plain) = plainly(&text, scope) {
+            complaints.extend(plain.strict);
+            return judged(plain.value, complaints, validation, |why| {
+                cannot_be_handled(&own(scope), scope, why)
+            });
+        }
         let declared = Declared::of(&text).map_err(|why| self.unrecognized(scope, &why))?.or_else(scope);
         let refused = |why: &str| cannot_be_handled(&declared, scope, why);
         let (decoded, kind) = declared.decode(&text, scope, validation).map_err(|why| refused(&why))?;
         declared.check_version(kind, scope)?;
         complaints.extend(decoded.strict);
-        match validation {
-            FieldValidation::Ignore => Ok((decoded.value, Vec::new())),
-            FieldValidation::Strict if !complaints.is_empty() => {
-                Err(refused(&format!("strict decoding error: {}", complaints.join(", "))))
-            }
-            _ => Ok((decoded.value, complaints)),
-        }
+        judged(decoded.value, complaints, validation, refused)
     }
 
     /// The options of a delete.
@@ -111,6 +111,31 @@ impl Body {
         }
         let hexadecimal: String = shown.iter().map(|byte| format!("{byte:02x}")).collect();
         format!("{hexadecimal}{more}")
+    }
+}
+
+/// The object of a text that says it is just what the path names, as nearly all do: read once. Of everything else it has
+/// to be known first what it says it is, if only for the words of the refusal.
+fn plainly(text: &[u8], scope: &Scope<'_>) -> Option<json::Decoded> {
+    let decoded = json::decode(text, Some(scope.of.node())).ok()?;
+    let declares = |name: &str, what: &str| decoded.value.get(name).and_then(Value::as_str) == Some(what);
+    (declares("kind", &scope.kind.name) && declares("apiVersion", &scope.kind.api_version()))
+        .then_some(decoded)
+}
+
+/// What becomes of an object with something to complain of.
+fn judged(
+    object: Value,
+    complaints: Vec<String>,
+    validation: FieldValidation,
+    refused: impl FnOnce(&str) -> ApiError,
+) -> Result<(Value, Vec<String>), ApiError> {
+    match validation {
+        FieldValidation::Ignore => Ok((object, Vec::new())),
+        FieldValidation::Strict if !complaints.is_empty() => {
+            Err(refused(&format!("strict decoding error: {}", complaints.join(", "))))
+        }
+        _ => Ok((object, complaints)),
     }
 }
 
@@ -226,8 +251,12 @@ pub(super) fn is_same(one: &Kind, other: &Kind) -> bool {
 
 /// A body that cannot be brought into the version that is kept.
 pub(super) fn not_converted(scope: &Scope<'_>, error: &ConvertError) -> ApiError {
-    let declared = Declared { api_version: scope.kind.api_version(), kind: scope.kind.name.clone() };
-    cannot_be_handled(&declared, scope, &error.to_string())
+    cannot_be_handled(&own(scope), scope, &error.to_string())
+}
+
+/// What the path names.
+fn own(scope: &Scope<'_>) -> Declared {
+    Declared { api_version: scope.kind.api_version(), kind: scope.kind.name.clone() }
 }
 
 fn first_part(group: &str) -> &str {

@@ -174,21 +174,21 @@ impl Registry {
     }
 
     /// An object of any resource as it is now: what strategies and admission look things up with. `key` is
-    /// `namespace/name`, or the name of a cluster-wide object.
-    pub fn lookup(&self, resource: &'static Resource, key: &str) -> Option<Value> {
+    /// `namespace/name`, or the name of a cluster-wide object. What is looked up at every write is decoded once.
+    pub fn lookup(&self, resource: &'static Resource, key: &str) -> Option<Arc<Value>> {
         let cache = self.caches.get(&resource.storage.as_ref()?.prefix)?;
-        Some(cache.get(key)?.value(cache.hub.of))
+        Some(self.caches.trees.of(&*cache.get(key)?, cache.hub.of))
     }
 
     /// Every object of a resource in a namespace as it is now; everywhere, where the namespace is empty.
-    pub fn lookup_all(&self, resource: &'static Resource, namespace: &str) -> Vec<Value> {
+    pub fn lookup_all(&self, resource: &'static Resource, namespace: &str) -> Vec<Arc<Value>> {
         let cache = resource.storage.as_ref().and_then(|storage| self.caches.get(&storage.prefix));
         let Some(cache) = cache else { return Vec::new() };
         let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
         let snapshot = cache.snapshot();
         let found = snapshot.entries.range(Text::from(prefix.as_str())..);
         let found = found.take_while(|(key, _)| key.starts_with(&prefix));
-        found.map(|(_, entry)| entry.value(cache.hub.of)).collect()
+        found.map(|(_, entry)| self.caches.trees.of(entry, cache.hub.of)).collect()
     }
 
     /// Brings a decoded object into the one shape that all that follows works on: with the defaults of the version it

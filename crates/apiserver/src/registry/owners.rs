@@ -1,9 +1,11 @@
 //! Who owns which fields: `managedFields` on every write, and server-side apply.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use coracle_api::apply::{ApplyError, Conversion, Tracker, Type, rules};
-use coracle_api::catalog::{BUILTIN, Resource, api_version};
+use coracle_api::catalog::{BUILTIN, api_version};
 use coracle_api::codec::json;
 use coracle_api::codec::yaml::{self, DuplicateKeys};
 use coracle_api::convert::{ConvertError, convert};
@@ -23,7 +25,7 @@ fn with_tracker<T>(scope: &Scope<'_>, part: Part, work: impl FnOnce(&Tracker<'_>
     // The same in every version in which somebody may own fields.
     let filters: Vec<_> = match resets::filter(scope.resource, part) {
         None => Vec::new(),
-        Some(filter) => versions(scope).map(|version| (version, filter.clone())).collect(),
+        Some(filter) => versions(scope).iter().map(|version| (version.clone(), filter.clone())).collect(),
     };
     let tracker = Tracker {
         api_version: &api_version,
@@ -37,11 +39,20 @@ fn with_tracker<T>(scope: &Scope<'_>, part: Part, work: impl FnOnce(&Tracker<'_>
 }
 
 /// The versions that show what this resource keeps.
-fn versions(scope: &Scope<'_>) -> impl Iterator<Item = Text> {
-    let prefix = |resource: &Resource| resource.storage.as_ref().map(|storage| storage.prefix.clone());
-    let own = prefix(scope.resource);
-    let all = BUILTIN.resources().iter().filter(move |other| prefix(other) == own);
-    all.map(|resource| api_version(&resource.group, &resource.version))
+fn versions(scope: &Scope<'_>) -> &'static [Text] {
+    /// By where the objects are kept.
+    static ALL: LazyLock<HashMap<&str, Vec<Text>>> = LazyLock::new(|| {
+        let mut all: HashMap<&str, Vec<Text>> = HashMap::new();
+        for resource in BUILTIN.resources() {
+            if let Some(storage) = &resource.storage {
+                let version = api_version(&resource.group, &resource.version);
+                all.entry(&storage.prefix).or_default().push(version);
+            }
+        }
+        all
+    });
+    let storage = scope.resource.storage.as_ref();
+    storage.and_then(|storage| ALL.get(storage.prefix.as_str())).map_or(&[], Vec::as_slice)
 }
 
 /// The object as somebody who owns fields of it in another version sees it.
@@ -116,6 +127,9 @@ impl Registry {
             config.refused_by(options.field_validation)?;
             let mut object = typed(&applied, scope)?;
             self.settle(scope, &mut object)?;
+            if live.is_none() {
+                check_nobody_is_meant(scope, name, &object)?;
+            }
             meta::settle_namespace(&mut object, scope)?;
             meta::check_name(&object, name)?;
             Ok::<_, ApiError>(object)
@@ -128,6 +142,17 @@ impl Registry {
         written.warnings.splice(..0, warnings);
         Ok(written)
     }
+}
+
+/// Whoever applies and says which object is meant does not mean a new one: the one that was meant is gone.
+fn check_nobody_is_meant(scope: &Scope<'_>, name: &str, object: &Value) -> Result<(), ApiError> {
+    let uid = object.meta().uid();
+    if uid.is_empty() {
+        return Ok(());
+    }
+    let why =
+        format!("uid mismatch: the provided object specified uid {uid}, and no existing object was found");
+    Err(ApiError::conflict(scope.resource, name, &why))
 }
 
 /// What is to be applied, as it was sent.

@@ -109,7 +109,7 @@ impl Registry {
         settle: &mut Option<Settle<'a>>,
     ) -> Result<Attempt, ApiError> {
         let (scope, part) = (cx.scope, cx.part);
-        let pinned = check_versions(scope, name, old, new)?;
+        check_versions(scope, name, old, new)?;
         let told = Warnings::default();
         let attributes = Attributes {
             registry: self,
@@ -141,12 +141,15 @@ impl Registry {
             return done(Arc::new(entry.at(current.revision)));
         }
         if super::delete::is_released(scope, new, old) {
-            self.remove_now(cx, name, current, new).await?;
-            return done(Arc::new(entry.at(current.revision)));
+            return match self.remove_now(cx, name, current, new).await {
+                Err(error) if error.reason == "Conflict" => Ok(Attempt::Again),
+                removed => removed.and_then(|_| done(Arc::new(entry.at(current.revision)))),
+            };
         }
         match self.replace(scope, name, current, &entry).await? {
             Some(written) => done(written),
-            None if pinned => Err(ApiError::conflict(scope.resource, name, MODIFIED)),
+            // Whoever named the version that was seen is refused the next time; a patch that named none is put into
+            // what is there then.
             None => Ok(Attempt::Again),
         }
     }
@@ -245,8 +248,8 @@ fn check_uid(
     Err(ApiError::conflict(scope.resource, name, &why))
 }
 
-/// Whether the writer named the version it saw; refused if that is not the current one.
-fn check_versions(scope: &Scope<'_>, name: &str, old: &Value, wanted: &Value) -> Result<bool, ApiError> {
+/// A writer who names the version that was seen is refused if that is not the current one.
+fn check_versions(scope: &Scope<'_>, name: &str, old: &Value, wanted: &Value) -> Result<(), ApiError> {
     let seen = wanted.meta().resource_version();
     if !seen.is_empty() {
         parse_uint(seen).map_err(|cause| {
@@ -264,12 +267,12 @@ fn check_versions(scope: &Scope<'_>, name: &str, old: &Value, wanted: &Value) ->
             let resource = scope.resource;
             return Err(ApiError::invalid_kind(&resource.group, &resource.plural, name, &error.into()));
         }
-        return Ok(false);
+        return Ok(());
     }
     if seen != old.meta().resource_version() {
         return Err(ApiError::conflict(scope.resource, name, MODIFIED));
     }
-    Ok(true)
+    Ok(())
 }
 
 /// The kind's part in an update; returns what the writer should know.
@@ -291,9 +294,7 @@ fn shape_and_judge(new: &mut Value, old: &Value, cx: &Context<'_>) -> Result<Vec
     new.meta_mut().members().remove("resourceVersion");
     scope.strategy.canonicalize(new);
     // A write that changes nothing but the times of owners is none.
-    let mut before = old.clone();
-    before.meta_mut().members().remove("resourceVersion");
-    apply::keep_times_of_unchanged(&before, new);
+    apply::keep_times_of_unchanged(old, new);
     Ok(warnings)
 }
 

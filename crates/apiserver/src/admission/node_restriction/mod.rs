@@ -6,6 +6,8 @@ mod node;
 mod pod;
 mod token;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_api::go_text::Quoted;
@@ -97,7 +99,7 @@ impl<'a> Write<'a> {
     }
 
     /// A pod of the namespace that is written to.
-    fn pod(&self, name: &str) -> Result<Value, ApiError> {
+    fn pod(&self, name: &str) -> Result<Arc<Value>, ApiError> {
         let pods = builtin("", "v1", "pods");
         self.attributes.lookup(pods, name).ok_or_else(|| ApiError::not_found(pods, name))
     }

@@ -15,7 +15,7 @@ pub(super) fn check(write: &Write<'_>) -> Result<(), ApiError> {
     match (write.attributes.part, write.attributes.operation) {
         (Part::Main, Operation::Create) => create(write),
         (Part::Main, Operation::Delete) => {
-            if is_on(&write.pod(write.name())?, write.node) {
+            if is_on(&*write.pod(write.name())?, write.node) {
                 return Ok(());
             }
             Err(write.refused(&format!("node {node} can only delete pods with spec.nodeName set to itself")))
@@ -25,7 +25,7 @@ pub(super) fn check(write: &Write<'_>) -> Result<(), ApiError> {
         ))),
         (Part::Status, _) => status(write),
         (Part::Eviction, _) => {
-            if is_on(&write.pod(write.name())?, write.node) {
+            if is_on(&*write.pod(write.name())?, write.node) {
                 return Ok(());
             }
             let node = write.node;

@@ -174,7 +174,7 @@ fn warn_of_pods(namespace: &str, enforced: LevelVersion, attributes: &Attributes
     let pods = attributes.registry.lookup_all(builtin("", "v1", "pods"), namespace);
     let mut seen_owners = std::collections::BTreeSet::new();
     // Of the pods of one owner the first stands for the others.
-    let (first, others): (Vec<&Value>, Vec<&Value>) = pods.iter().partition(|pod| {
+    let (first, others): (Vec<&Value>, Vec<&Value>) = pods.iter().map(|pod| &**pod).partition(|pod| {
         let owner = pod.meta().owner_references().find(|owner| owner.controller);
         owner.is_none_or(|owner| seen_owners.insert(owner.uid.to_string()))
     });

@@ -1,5 +1,7 @@
 //! `serviceaccounts/token`: a token of a service account, perhaps bound to a pod, a node or a secret.
 
+use std::sync::Arc;
+
 use coracle_api::catalog::{Resource, split_api_version};
 use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::go_text::Quoted;
@@ -128,7 +130,7 @@ fn bindings(call: &Call<'_>, object: &Value) -> Result<Bindings, ApiError> {
         let key = if of.namespaced { format!("{}/{name}", call.scope.namespace) } else { name.to_string() };
         let found = call.registry.lookup(of, &key).ok_or_else(|| ApiError::not_found(of, name))?;
         check_uid(of, text("uid"), &found)?;
-        Ok::<Value, ApiError>(found)
+        Ok::<Arc<Value>, ApiError>(found)
     };
     let none = Bindings::default();
     match (group, text("kind")) {
@@ -142,9 +144,9 @@ fn bindings(call: &Call<'_>, object: &Value) -> Result<Bindings, ApiError> {
             }
             Ok(Bindings { pod: Some(Bound::of(&pod)), node: node_of(call, &pod), ..none })
         }
-        ("", "Node") => Ok(Bindings { node: Some(Bound::of(&found(resource("", "v1", "nodes"))?)), ..none }),
+        ("", "Node") => Ok(Bindings { node: Some(Bound::of(&*found(resource("", "v1", "nodes"))?)), ..none }),
         ("", "Secret") => {
-            Ok(Bindings { secret: Some(Bound::of(&found(resource("", "v1", "secrets"))?)), ..none })
+            Ok(Bindings { secret: Some(Bound::of(&*found(resource("", "v1", "secrets"))?)), ..none })
         }
         (group, kind) => Err(ApiError::bad_request(format!(
             "cannot bind token to object of type {group}/{version}, Kind={kind}"

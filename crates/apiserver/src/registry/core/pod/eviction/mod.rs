@@ -6,6 +6,8 @@
 
 mod budget;
 
+use std::sync::Arc;
+
 use coracle_api::catalog::{BUILTIN, Resource};
 use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::selector::LabelSelector;
@@ -154,10 +156,10 @@ impl Eviction<'_> {
         Ok(Outcome::Evicted)
     }
 
-    fn budgets_of(&self, pod: &Value) -> Vec<Value> {
+    fn budgets_of(&self, pod: &Value) -> Vec<Arc<Value>> {
         let labels = pod.meta().labels().cloned().unwrap_or_default();
         let all = self.call.registry.lookup_all(self.budgets.resource, self.budgets.namespace);
-        let covers = |budget: &Value| {
+        let covers = |budget: &Arc<Value>| {
             let selector = LabelSelector::from_value(budget.at(&["spec", "selector"]));
             selector.is_ok_and(|selector| selector.matches(&labels))
         };
