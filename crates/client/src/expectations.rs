@@ -101,6 +101,13 @@ impl Expectations {
         self.lock().by_owner.get(owner).is_none_or(|record| record.is_fulfilled() || record.is_given_up())
     }
 
+    /// The objects whose deletion is waited for: whatever is still seen of them, they are going.
+    pub fn going(&self, owner: &str) -> BTreeSet<Text> {
+        let records = self.lock();
+        let record = records.by_owner.get(owner).filter(|record| !record.is_given_up());
+        record.map(|record| record.deletions.clone()).unwrap_or_default()
+    }
+
     /// The owner is gone.
     pub fn forget(&self, owner: &str) {
         self.lock().by_owner.remove(owner);
@@ -140,6 +147,7 @@ mod tests {
         expectations.deletion_observed("set", "a");
         expectations.deletion_observed("set", "a");
         assert!(!expectations.satisfied("set"));
+        assert_eq!(expectations.going("set"), ["b"].map(Text::const_new).into());
         expectations.deletion_observed("set", "b");
         assert!(expectations.satisfied("set"));
     }

@@ -4,9 +4,12 @@
 
 use coracle_api::Value;
 use coracle_api::codec::json;
-use coracle_client::{Client, DeleteOptions, Deleted, ListOptions, Mapper, Patch, Resource, WatchEvent};
+use coracle_client::{
+    Client, DeleteOptions, Deleted, Error, ListOptions, Mapper, Patch, Resource, WatchEvent,
+};
 use coracle_testkit::objects::{config_map, object, pod, replica_set};
 use coracle_testkit::{Cluster, REAL};
+use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 
 /// Runs a check through both transports.
@@ -72,6 +75,67 @@ async fn every_verb_does_what_it_says() {
         }
         let gone = maps.delete_collection(&DeleteOptions::default(), &ListOptions::default()).await.unwrap();
         assert_eq!(gone.items.len(), 3);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn patches_that_come_at_once_are_all_put_in_and_those_that_name_an_old_version_are_not() {
+    both(async |client| {
+        let maps = client.resource(&config_maps()).namespace("default");
+        let made = maps.create(&config_map("a", "1")).await.unwrap();
+        let all = 0..16;
+        // Every kind of patch; each is made from the object as it was before any of the others.
+        let patches = all.clone().map(|index| match index % 4 {
+            0 => Patch::Merge(value(&format!(r#"{{"data":{{"k{index}":"v"}}}}"#))),
+            1 => Patch::Strategic(value(&format!(r#"{{"data":{{"k{index}":"v"}}}}"#))),
+            2 => Patch::Json(value(&format!(r#"[{{"op":"add","path":"/data/k{index}","value":"v"}}]"#))),
+            _ => Patch::Apply {
+                object: object(&format!(
+                    "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, data: {{k{index}: v}}}}"
+                )),
+                manager: format!("tester-{index}"),
+                force: false,
+            },
+        });
+        let patched = join_all(patches.map(async |patch| maps.patch("a", &patch).await)).await;
+        assert_eq!(patched.into_iter().find_map(Result::err).map(|error| error.to_string()), None);
+        let data = maps.get("a").await.unwrap();
+        let data = data.get("data").and_then(Value::as_object).unwrap();
+        assert!(all.clone().all(|index| data.contains_key(&format!("k{index}"))), "{data:?}");
+
+        let version = maps.get("a").await.unwrap().meta().resource_version().to_string();
+        let named = |version: &str| {
+            Patch::Merge(value(&format!(
+                r#"{{"metadata":{{"resourceVersion":"{version}"}},"data":{{"n":"{version}"}}}}"#
+            )))
+        };
+        let old = maps.patch("a", &named(made.meta().resource_version())).await;
+        assert!(old.unwrap_err().is_conflict());
+        // Of those that name the version that is there, one is first.
+        let named = all.map(|_| named(&version)).collect::<Vec<_>>();
+        let results = join_all(named.iter().map(|patch| maps.patch("a", patch))).await;
+        let refused = results.iter().filter(|result| result.as_ref().is_err_and(Error::is_conflict));
+        // The same patch a second time changes nothing, but it names a version that is no more.
+        assert_eq!((results.iter().filter(|result| result.is_ok()).count(), refused.count()), (1, 15));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_last_finalizer_goes_though_others_write_at_once() {
+    both(async |client| {
+        let maps = client.resource(&config_maps()).namespace("default");
+        let mut held = config_map("a", "1");
+        held.meta_mut().add_finalizer("test/held");
+        maps.create(&held).await.unwrap();
+        maps.delete("a", &DeleteOptions::default()).await.unwrap();
+        let label = Patch::Merge(value(r#"{"metadata":{"labels":{"l":"v"}}}"#));
+        let release = Patch::Merge(value(r#"{"metadata":{"finalizers":null}}"#));
+        let (labelled, released) = tokio::join!(maps.patch("a", &label), maps.patch("a", &release));
+        released.unwrap();
+        assert!(labelled.is_ok() || labelled.unwrap_err().is_not_found(), "it came first, or too late");
+        assert_eq!(maps.find("a").await.unwrap(), None);
     })
     .await;
 }

@@ -7,8 +7,8 @@ mod common;
 use common::{Controlled, number};
 use coracle_api::Value;
 use coracle_api::codec::json;
-use coracle_client::Patch;
-use coracle_testkit::{eventually, run_pods};
+use coracle_client::{Patch, Resource};
+use coracle_testkit::{Cluster, eventually, run_pods};
 
 fn tree(text: &str) -> Value {
     json::parse(text.as_bytes()).unwrap()
@@ -84,5 +84,23 @@ async fn a_deployment_is_rolled_out_changed_scaled_and_taken_back() {
     assert!(said("Scaled up replica set web-"), "{events:?}");
     assert!(said("Scaled down replica set web-"), "{events:?}");
     running.stop().await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_status_carries_the_revision_along_and_annotations_are_a_generation() {
+    let cluster = Cluster::start().await;
+    let deployments =
+        cluster.client().resource(&Resource::builtin("apps", "v1", "deployments")).namespace("default");
+    let mut made = deployments.create(&web(1, "a")).await.unwrap();
+    assert_eq!(made.meta().generation(), 1);
+    made.meta_mut().set_annotation("deployment.kubernetes.io/revision", Some("7"));
+    made.meta_mut().set_label("status-may-not", Some("say-this"));
+    made.as_object_mut().unwrap().object_mut("status").insert("observedGeneration", 1);
+    let told = deployments.clone().subresource("status").update(&made).await.unwrap();
+    assert_eq!(told.meta().annotation("deployment.kubernetes.io/revision"), Some("7"));
+    assert_eq!((told.meta().label("status-may-not"), told.meta().generation()), (None, 1));
+    let patch = Patch::Merge(tree(r#"{"metadata":{"annotations":{"kubernetes.io/change-cause":"b"}}}"#));
+    assert_eq!(deployments.patch("web", &patch).await.unwrap().meta().generation(), 2);
     cluster.stop().await;
 }

@@ -2,12 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
 use coracle_api::Value;
 use coracle_api::codec::json;
-use coracle_client::{Access, Journal, ListOptions, Patch, Resource, Tasks};
+use coracle_client::{Access, Client, DeleteOptions, Journal, ListOptions, Patch, Resource, Tasks};
 use coracle_scheduler::config::Config;
 use coracle_testkit::objects::object;
-use coracle_testkit::{Cluster, eventually};
+use coracle_testkit::{Cluster, Fate, eventually, intercept};
 use tokio::sync::watch;
 
 /// A cluster with a scheduler, which ends with it.
@@ -20,9 +23,12 @@ struct Scheduled {
 
 impl Scheduled {
     async fn start() -> Scheduled {
+        Scheduled::start_with(|cluster| cluster.client_as("system:kube-scheduler", &[])).await
+    }
+
+    async fn start_with(client: impl FnOnce(&Cluster) -> Client) -> Scheduled {
         let cluster = Cluster::start().await;
-        let (client, journal, tasks) =
-            (cluster.client_as("system:kube-scheduler", &[]), Journal::new(), Tasks::new());
+        let (client, journal, tasks) = (client(&cluster), Journal::new(), Tasks::new());
         let (stop, stopped) = watch::channel(false);
         let told = journal.clone();
         tasks.spawn(async move {
@@ -190,7 +196,7 @@ async fn an_important_pod_takes_the_place_of_a_lesser_one() {
     cluster.priority_class("polite", "Never").await;
     cluster.pod("polite", "  priorityClassName: polite\n").await;
     cluster.why("polite", "0/1 nodes are available: 1 Insufficient cpu. preemption: not eligible").await;
-    cluster.of("", "pods").delete("polite", &coracle_client::DeleteOptions::default()).await.unwrap();
+    cluster.of("", "pods").delete("polite", &DeleteOptions::default()).await.unwrap();
     cluster.pod("important", "  priorityClassName: high\n").await;
     assert_eq!(cluster.node_of("important").await, "n1");
     let event = cluster.event("lesser", "Preempted").await;
@@ -235,7 +241,7 @@ async fn who_has_ended_takes_no_room_and_who_is_ending_still_does() {
     // A pod that was told to go and has not gone yet has its room.
     let held = merge(r#"{"metadata":{"finalizers":["example.com/hold"]}}"#);
     cluster.of("", "pods").patch("first", &held).await.unwrap();
-    cluster.of("", "pods").delete("first", &coracle_client::DeleteOptions::default()).await.unwrap();
+    cluster.of("", "pods").delete("first", &DeleteOptions::default()).await.unwrap();
     cluster.pod("third", "").await;
     cluster.why("third", "0/1 nodes are available: 1 Insufficient cpu.").await;
     let ended = merge(r#"{"status":{"phase":"Succeeded"}}"#);
@@ -277,5 +283,31 @@ async fn a_victim_has_its_time_and_the_room_is_only_promised_meanwhile() {
     let gone = merge(r#"{"metadata":{"finalizers":null}}"#);
     cluster.of("", "pods").patch("victim", &gone).await.unwrap();
     assert_eq!(cluster.node_of("important").await, "n1");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_binding_whose_answer_is_lost_holds_and_is_counted_once() {
+    // The answer to the first binding of each pod is lost.
+    let losing = |cluster: &Cluster| {
+        let seen = Mutex::new(BTreeSet::new());
+        let way = intercept(cluster.transport(), move |request| {
+            let path = request.uri().path().to_owned();
+            let is_first = path.ends_with("/binding") && seen.lock().unwrap().insert(path);
+            if is_first { Fate::LosesItsAnswer } else { Fate::Passes }
+        });
+        Client::new(way, cluster.world)
+    };
+    let cluster = Scheduled::start_with(losing).await;
+    cluster.node("n1", "2").await;
+    for name in ["a", "b"] {
+        cluster.pod(name, "").await;
+        assert_eq!(cluster.node_of(name).await, "n1");
+    }
+    // Two CPUs are taken, no more and no less.
+    cluster.pod("c", "").await;
+    cluster.why("c", "0/1 nodes are available: 1 Insufficient cpu.").await;
+    cluster.of("", "pods").delete("a", &DeleteOptions::default()).await.unwrap();
+    assert_eq!(cluster.node_of("c").await, "n1");
     cluster.stop().await;
 }

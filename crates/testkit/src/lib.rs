@@ -9,6 +9,7 @@
 mod certificates;
 mod cluster;
 mod eventually;
+mod intercept;
 #[cfg(feature = "machine")]
 mod machine;
 pub mod objects;
@@ -20,6 +21,7 @@ pub use cluster::{Cluster, Setup};
 /// For those who look below the API.
 pub use coracle_store as store;
 pub use eventually::eventually;
+pub use intercept::{Fate, intercept};
 #[cfg(feature = "machine")]
 pub use machine::{Machine, on_a_machine};
 pub use pods::run_pods;

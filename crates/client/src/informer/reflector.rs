@@ -13,7 +13,7 @@ use coracle_api::{Text, Value};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use super::state::Shared;
+use super::state::{Shared, State};
 use super::{Cached, Projection, Selection};
 use crate::access::Access;
 use crate::client::Client;
@@ -174,20 +174,17 @@ impl<T: Projection> Reflector<T> {
             match event {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                     let version = Text::new(object.meta().resource_version());
-                    if let Some(object) = self.cached(object) {
-                        self.shared.write().put(object);
-                    }
-                    self.heard_of(version);
+                    let object = self.cached(object);
+                    self.heard_of(version, |state| object.into_iter().for_each(|object| state.put(object)));
                 }
                 WatchEvent::Deleted(object) => {
                     // It carries the version of its going.
                     let version = Text::new(object.meta().resource_version());
                     let key = ObjectKey::of(&object);
                     let last = self.cached(object);
-                    self.shared.write().remove(&key, last);
-                    self.heard_of(version);
+                    self.heard_of(version, |state| state.remove(&key, last));
                 }
-                WatchEvent::Bookmark { resource_version, .. } => self.heard_of(resource_version),
+                WatchEvent::Bookmark { resource_version, .. } => self.heard_of(resource_version, |_| {}),
                 WatchEvent::Error(status) => return Err((*status).into()),
             }
         }
@@ -199,8 +196,12 @@ impl<T: Projection> Reflector<T> {
         self.version = version;
     }
 
-    fn heard_of(&mut self, version: Text) {
-        self.shared.write().heard_of(version.parse().unwrap_or_default());
+    /// Whoever is told of a change finds the version that goes with it.
+    fn heard_of(&mut self, version: Text, change: impl FnOnce(&mut State<T>)) {
+        let mut state = self.shared.write();
+        change(&mut state);
+        state.heard_of(version.parse().unwrap_or_default());
+        drop(state);
         self.version = version;
     }
 

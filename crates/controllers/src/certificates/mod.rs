@@ -7,13 +7,28 @@ pub mod request;
 pub mod signing;
 
 use coracle_api::{Map, Value};
-use coracle_client::Resource;
+use coracle_client::{Informer, ObjectKey, Resource, Whole, WorkQueue};
+
+use crate::frame::{Context, Feeds};
 
 /// Whose account all three have.
 const ACCOUNT: &str = "certificate-controller";
 
 fn resource() -> Resource {
     Resource::builtin("certificates.k8s.io", "v1", "certificatesigningrequests")
+}
+
+/// The requests, and a queue of this name into which those go that change.
+fn follow(context: &Context, queue: &'static str) -> (Informer<Whole>, WorkQueue<ObjectKey>, Feeds) {
+    let (requests, queue) = (context.informers.of(&resource()), WorkQueue::new(queue));
+    let mut feeds = Feeds::new(context.tasks.clone());
+    let concerned = queue.clone();
+    feeds.follow(&requests, move |change| {
+        if let Some(request) = change.object() {
+            concerned.add(request.key.clone());
+        }
+    });
+    (requests, queue, feeds)
 }
 
 /// The conditions of a request.

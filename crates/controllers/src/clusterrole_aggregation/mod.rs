@@ -67,7 +67,7 @@ impl Controller for ClusterRoleAggregation {
         plan::plan(observed)
     }
 
-    async fn act(&self, key: &ObjectKey, _: Observed, plan: Plan) -> Result<Requeue, ActError> {
+    async fn act(&self, key: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
         let Plan::Apply(rules) = plan else { return Ok(Requeue::OnEvent) };
         let mut role = Map::new();
         role.insert("apiVersion", "rbac.authorization.k8s.io/v1");
@@ -75,8 +75,71 @@ impl Controller for ClusterRoleAggregation {
         role.insert("rules", rules);
         let mut object = Value::Object(role);
         object.meta_mut().set_name(&key.name);
+        // What is applied comes into being if it is not there. A role that somebody deleted must not, so it is said which
+        // one is meant. (Upstream's controller does not say it, and now and then brings a role back.)
+        object.meta_mut().set_uid(&observed.role.uid);
         let patch = Patch::Apply { object, manager: MANAGER.to_string(), force: true };
-        self.access.patch(&key.name, &patch).await.map_err(ActError)?;
-        Ok(Requeue::OnEvent)
+        match self.access.patch(&key.name, &patch).await {
+            // It is gone, and the event that tells so is on its way.
+            Err(error) if error.is_conflict() || error.is_not_found() => Ok(Requeue::OnEvent),
+            done => done.map(|_| Requeue::OnEvent).map_err(ActError),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use coracle_client::{DeleteOptions, Tasks};
+    use coracle_testkit::objects::object;
+    use coracle_testkit::{Cluster, eventually};
+
+    use super::*;
+
+    const GATHERS: &str = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: all}, \
+                           aggregationRule: {clusterRoleSelectors: [{matchLabels: {gathered: 'yes'}}]}}";
+    const GATHERED: &str = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: one, \
+                            labels: {gathered: 'yes'}}, rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}";
+
+    #[tokio::test]
+    async fn a_role_that_was_deleted_meanwhile_does_not_come_back_nor_does_its_namesake_get_its_rules() {
+        let cluster = Cluster::start().await;
+        let context = Context::new(&cluster.client(), cluster.accounts(), Tasks::new());
+        let mut feeds = Feeds::new(context.tasks.clone());
+        let controller = ClusterRoleAggregation::new(&context, &WorkQueue::new("test"), &mut feeds);
+        let roles =
+            cluster.client().resource(&Resource::builtin("rbac.authorization.k8s.io", "v1", "clusterroles"));
+        roles.create(&object(GATHERED)).await.unwrap();
+        let key = ObjectKey::cluster("all");
+        let seen = async |made: &Value| {
+            eventually("the role is seen", async || {
+                let Observation::Seen { uid, observed } = controller.observe(&key) else { return None };
+                let plan = plan::plan(&observed);
+                (uid == made.meta().uid() && plan != Plan::Keep).then_some((observed, plan))
+            })
+            .await
+        };
+
+        let made = roles.create(&object(GATHERS)).await.unwrap();
+        let (observed, plan) = seen(&made).await;
+        roles.delete("all", &DeleteOptions::default()).await.unwrap();
+        assert_eq!(controller.act(&key, observed, plan).await.unwrap(), Requeue::OnEvent);
+        assert!(roles.find("all").await.unwrap().is_none());
+
+        let made = roles.create(&object(GATHERS)).await.unwrap();
+        let (observed, plan) = seen(&made).await;
+        roles.delete("all", &DeleteOptions::default()).await.unwrap();
+        let made = roles.create(&object(GATHERS)).await.unwrap();
+        controller.act(&key, observed, plan).await.unwrap_err();
+        let rules = async || {
+            let role = roles.get("all").await.unwrap();
+            role.get("rules").and_then(Value::as_array).unwrap_or_default().len()
+        };
+        assert_eq!(rules().await, 0);
+
+        let (observed, plan) = seen(&made).await;
+        controller.act(&key, observed, plan).await.unwrap();
+        assert_eq!(rules().await, 1);
+        context.tasks.stop().await;
+        cluster.stop().await;
     }
 }

@@ -31,19 +31,19 @@ impl DaemonSets {
         plan: Plan,
     ) -> Result<Requeue, ActError> {
         let owner = Owner::of(&observed.set);
-        self.control.claim(&owner, &plan.claims, &[]).await?;
+        self.own.control.claim(&owner, &plan.claims, &[]).await?;
         let mut status = plan.status;
         let managed = match &plan.step {
             Step::Going => return Ok(Requeue::OnEvent),
             Step::SelectsAll => {
                 let text = "This daemon set is selecting all pods. A non-empty selector is required.";
-                self.recorder.warning(&owner.about, "SelectingAll", text);
+                self.own.recorder.warning(&owner.about, "SelectingAll", text);
                 return Ok(Requeue::OnEvent);
             }
             Step::Revise => {
                 let template = observed.set.template().cloned().unwrap_or_default();
                 let parent = &observed.set.object.object;
-                let settled = self.history.settle(&owner, parent, &template, &plan.history).await?;
+                let settled = self.own.history.settle(&owner, parent, &template, &plan.history).await?;
                 if let Settled::Written(Some(collisions)) = settled {
                     status.insert("collisionCount", collisions);
                 }
@@ -54,7 +54,7 @@ impl DaemonSets {
                 let hash =
                     plan.history.current.as_ref().map(|current| current.label(HASH)).unwrap_or_default();
                 match self.replace(&owner, observed, pods, hash).await {
-                    Ok(()) => self.history.forget(&owner, surplus).await.map_err(ActError::History),
+                    Ok(()) => self.own.history.forget(&owner, surplus).await.map_err(ActError::History),
                     Err(error) => Err(error.into()),
                 }
             }
@@ -77,19 +77,19 @@ impl DaemonSets {
                 self.patience.lose(&observed.set.uid, acted_on(&observed.set), node, self.world.now());
                 let text =
                     format!("Found failed daemon pod {namespace}/{name} on node {node}, will try to kill it");
-                self.recorder.warning(&owner.about, "FailedDaemonPod", text);
+                self.own.recorder.warning(&owner.about, "FailedDaemonPod", text);
             } else {
                 let text = format!(
                     "Found succeeded daemon pod {namespace}/{name} on node {node}, will try to delete it"
                 );
-                self.recorder.normal(&owner.about, "SucceededDaemonPod", text);
+                self.own.recorder.normal(&owner.about, "SucceededDaemonPod", text);
             }
         }
         let new = pods.create.iter().map(|node| new_pod(&observed.set, owner, node, hash));
         let new: Vec<Value> = new.collect::<Option<_>>().ok_or(PodError::NoLabels)?;
-        self.control.expect(owner, new.len(), &pods.delete);
-        let made = self.control.create(owner, &new).await;
-        let deleted = self.control.delete(owner, &pods.delete).await;
+        self.own.control.expect(owner, new.len(), &pods.delete);
+        let made = self.own.control.create(owner, &new).await;
+        let deleted = self.own.control.delete(owner, &pods.delete).await;
         made.result().and(deleted.result())
     }
 
@@ -98,9 +98,9 @@ impl DaemonSets {
         if set.get("status").and_then(Value::as_object) == Some(wanted) {
             return Ok(());
         }
-        let sets = self.set_access.clone().namespace(&key.namespace);
+        let sets = self.own.access.clone().namespace(&key.namespace);
         if let Some(written) = write_status(&sets, set, wanted).await.map_err(ActError::Status)? {
-            self.written.note(key, SETS, &written);
+            self.own.written.note(key, SETS, &written);
         }
         Ok(())
     }

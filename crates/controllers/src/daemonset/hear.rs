@@ -1,32 +1,19 @@
-//! Which DaemonSets a change of nodes or revisions concerns.
+//! Which DaemonSets a change of nodes concerns.
 
 use coracle_client::{Change, Informer, ObjectKey, WorkQueue};
 
 use super::fit::Demands;
 use crate::frame::Feeds;
-use crate::history::Revision;
 use crate::views::{DaemonSet, Node};
 
 pub(super) fn follow(
     feeds: &mut Feeds,
     sets: &Informer<DaemonSet>,
     nodes: &Informer<Node>,
-    revisions: &Informer<Revision>,
     queue: &WorkQueue<ObjectKey>,
 ) {
     let (all, woken) = (sets.clone(), queue.clone());
     feeds.follow(nodes, move |change| hear_node(&all, &change, &woken));
-    let (all, woken) = (sets.clone(), queue.clone());
-    feeds.follow(revisions, move |change| {
-        let Some(revision) = change.object() else { return };
-        let Some(owner) = revision.controller.as_ref().filter(|owner| owner.kind == "DaemonSet") else {
-            return;
-        };
-        let key = ObjectKey::new(&revision.key.namespace, &owner.name);
-        if all.get(&key).is_some_and(|set| set.uid == owner.uid) {
-            woken.add(key);
-        }
-    });
 }
 
 /// Nodes change all the time; only what they change for a DaemonSet is of interest to it.

@@ -21,10 +21,16 @@ pub fn size(set: &ReplicaSet) -> i64 {
     i64::try_from(set.replicas()).unwrap_or(i64::MAX)
 }
 
-/// How many of its pods serve and will go on to: where its status is older than its size, those above that are on their
-/// way out, and counting them would let others go too.
+/// How many of its pods certainly serve and will go on to. One that shrank since its pods were counted, and perhaps grew
+/// again, has lost nobody knows which of them: until they are counted anew, which a new size always leads to, there are
+/// none to rely on. (Upstream relies on the old count, and can be left without a pod when a template changes back.)
 fn available(set: &ReplicaSet) -> i64 {
-    set.counted("availableReplicas").min(size(set))
+    if set.is_counted() { set.counted("availableReplicas").min(size(set)) } else { 0 }
+}
+
+/// How many of its pods certainly do not serve.
+fn unavailable(set: &ReplicaSet, size: i64) -> i64 {
+    if set.is_counted() { (size - available(set)).max(0) } else { 0 }
 }
 
 fn total(sets: &[&Set]) -> i64 {
@@ -58,7 +64,7 @@ pub fn rolling(deployment: &Deployment, newest: &Set, others: &[&Set]) -> Vec<Re
     let mut by_age: Vec<(&Set, i64)> = others.iter().map(|set| (*set, size(set))).collect();
     by_age.sort_by(|(a, _), (b, _)| age(a).cmp(&age(b)));
     // Those that are not available go first: they are of no use, and a rollout that hangs gets on.
-    shrink(&mut by_age, spare, |set, size| (size - available(set)).max(0));
+    shrink(&mut by_age, spare, unavailable);
     let up: i64 = available(newest) + others.iter().map(|set| available(set)).sum::<i64>();
     shrink(&mut by_age, up - least, |_, size| size);
     let changed = by_age.into_iter().filter(|(set, to)| size(set) != *to);
@@ -97,13 +103,19 @@ pub fn scaled(deployment: &Deployment, newest: Option<&Set>, others: &[&Set]) ->
         _ => None,
     };
     if let Some(only) = only {
-        let resize = (size(only) != wanted).then(|| Resize { set: only.clone(), to: wanted });
+        // One that has the right size already must remember that this is what it is for: as long as it does not, the change
+        // of size is not over, and the rollout does not go on. (Upstream leaves it at that, and can wait for ever.)
+        let is_right = size(only) == wanted && !is_due(deployment, std::slice::from_ref(only));
+        let resize = (!is_right).then(|| Resize { set: only.clone(), to: wanted });
         return resize.into_iter().collect();
     }
     if newest.is_some_and(|newest| is_saturated(newest, wanted)) {
         return emptied(others);
     }
-    let Rollout::Rolling { surge, .. } = deployment.rollout() else { return Vec::new() };
+    let Rollout::Rolling { surge, .. } = deployment.rollout() else {
+        // All at once: the old ones go next, and until then nothing changes but what they remember.
+        return with_pods.into_iter().map(|set| Resize { set: set.clone(), to: size(set) }).collect();
+    };
     let allowed = if wanted > 0 { wanted + surge } else { 0 };
     let more = allowed - total(&with_pods);
     with_pods.sort_by(|a, b| {

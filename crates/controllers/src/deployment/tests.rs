@@ -136,6 +136,19 @@ fn a_change_of_size_during_a_rollout_is_shared_in_proportion() {
 }
 
 #[test]
+fn a_replica_set_that_has_the_new_size_already_remembers_it_so_that_the_rollout_goes_on() {
+    // The old one is all that is left of three, and one is wanted now.
+    let (a, b) = (deployment(3, "a", ""), deployment(3, "b", ""));
+    let sets = vec![set_of(&a, 1, 1, 1), set_of(&b, 2, 0, 0)];
+    let planned = plan(&observed(deployment(1, "b", ""), sets), at(NOON));
+    assert_eq!(sizes(&planned), [(1, 1)]);
+    // The strategy became another one in the middle of a rollout.
+    let sets = vec![set_of(&a, 1, 2, 2), set_of(&b, 2, 1, 0)];
+    let planned = plan(&observed(deployment(5, "b", RECREATE), sets), at(NOON));
+    assert_eq!(sizes(&planned), [(2, 2), (1, 1)]);
+}
+
+#[test]
 fn while_it_is_paused_only_its_size_is_seen_to() {
     let (a, b) = (deployment(2, "a", ""), deployment(3, "b", r#","paused":true"#));
     let planned = plan(&observed(b, vec![set_of(&a, 1, 2, 2)]), at(NOON));
@@ -166,6 +179,29 @@ fn pods_that_are_not_available_go_first() {
     let (a, b) = (deployment(10, "a", ""), deployment(10, "b", ""));
     let plan = plan(&observed(b.clone(), vec![set_of(&a, 1, 10, 7), set_of(&b, 2, 3, 0)]), at(NOON));
     assert_eq!(sizes(&plan), [(10, 8)]);
+}
+
+#[test]
+fn pods_that_were_counted_before_their_number_changed_are_not_relied_on() {
+    let (a, b) = (deployment(10, "a", ""), deployment(10, "b", ""));
+    let resized_since = |mut set: Value| {
+        set.meta_mut().set_generation(2);
+        set
+    };
+    let check = |old: Value, new: Value, expected: &[(i64, i64)]| {
+        let plan = plan(&observed(b.clone(), vec![old, new]), at(NOON));
+        match expected {
+            [] => assert_eq!(plan.step, Step::Nothing),
+            expected => assert_eq!(sizes(&plan), expected),
+        }
+    };
+    let (old, new) = (|| set_of(&a, 1, 8, 8), || set_of(&b, 2, 5, 5));
+    check(old(), new(), &[(8, 3)]);
+    // The new ones that were counted may be going; the old ones keep what must serve.
+    check(old(), resized_since(new()), &[]);
+    // The old ones may be going; they are not taken for broken either.
+    check(resized_since(old()), new(), &[]);
+    check(resized_since(set_of(&a, 1, 8, 0)), new(), &[]);
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! The EndpointSlice controller: which addresses are behind each Service.
 //!
-//! `desired` works out the endpoints from pods and nodes, `fill` puts them into slices with as few changes as possible;
-//! what is written is waited for before the Service is looked at again.
+//! `desired` works out the endpoints from pods and nodes, `fill` puts them into slices with as few changes as possible,
+//! `slices` writes them; what is written is waited for before the Service is looked at again.
 
 pub(crate) mod desired;
 pub mod fill;
+pub(crate) mod slices;
 #[cfg(test)]
 mod tests;
 pub mod topology;
@@ -15,19 +16,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use coracle_api::resource_version::ResourceVersion;
 use coracle_api::time::{Time, Timestamp};
-use coracle_api::{Map, Text, Value};
+use coracle_api::{Map, Value};
 use coracle_client::ownership::Controller as Owner;
-use coracle_client::{
-    Access, Cached, Change, DeleteOptions, Error, Informer, ObjectKey, ObjectReference, Recorder, Resource,
-    WorkQueue,
-};
+use coracle_client::{Cached, Change, Informer, ObjectKey, ObjectReference, Recorder, Resource, WorkQueue};
 
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use crate::views::{Node, Pod, Service};
 use desired::{Desired, Nodes};
 use fill::{Changes, Frame, Slice};
+pub use slices::SliceError;
+use slices::Slices;
 use topology::{Allocated, Zones};
 use trigger::Triggers;
 
@@ -93,8 +92,7 @@ pub struct EndpointSlices {
     services: Informer<Service>,
     pods: Informer<Pod>,
     nodes: Informer<Node>,
-    slices: Informer<Slice>,
-    access: Access,
+    slices: Slices,
     recorder: Recorder,
     config: Config,
     remembered: Memory,
@@ -105,17 +103,14 @@ type Memory = Arc<Mutex<BTreeMap<ObjectKey, Remembered>>>;
 #[derive(Clone, Default)]
 struct Remembered {
     triggers: Triggers,
-    written: ResourceVersion,
     hinted: BTreeMap<&'static str, Allocated>,
 }
 
 /// Why slices are not as they should be.
 #[derive(Debug, thiserror::Error)]
 pub enum ActError {
-    #[error("cannot write a slice")]
-    Write(#[source] Error),
-    #[error("cannot delete a slice")]
-    Delete(#[source] Error),
+    #[error(transparent)]
+    Slices(#[from] SliceError),
     #[error("{0} pods are on nodes that nobody knows")]
     Homeless(usize),
 }
@@ -140,28 +135,17 @@ impl EndpointSlices {
         let services: Informer<Service> = context.informers.of(&core("services"));
         let pods: Informer<Pod> = context.informers.of(&core("pods"));
         let nodes: Informer<Node> = context.informers.of(&core("nodes"));
-        let slices_of = Resource::builtin("discovery.k8s.io", "v1", "endpointslices");
-        let slices: Informer<Slice> = context.informers.of(&slices_of);
-        slices.ensure_index(BY_SERVICE, by_service);
         follow_services_and_pods(feeds, &services, &pods, queue, config.batch);
-        let concerned = queue.clone();
-        feeds.follow(&slices, move |change| {
-            let Some(slice) = change.object().filter(|slice| is_ours(&slice.0)) else { return };
-            if let Some(service) = slice.0.meta().label(SERVICE_NAME) {
-                concerned.add(ObjectKey::new(&slice.key.namespace, service));
-            }
-        });
         let remembered = Memory::default();
         follow_nodes(feeds, &nodes, remembered.clone(), queue.clone());
         EndpointSlices {
-            access: context.client("endpointslice-controller").resource(&slices_of),
+            slices: Slices::follow(context, "endpointslice-controller", OUR_NAME, queue, feeds),
             recorder: context.recorder.clone().component("endpoint-slice-controller"),
             remembered,
             config,
             services,
             pods,
             nodes,
-            slices,
         }
     }
 
@@ -172,32 +156,6 @@ impl EndpointSlices {
 
     fn remember(&self, key: &ObjectKey, with: impl FnOnce(&mut Remembered)) {
         with(self.remembered.lock().unwrap_or_else(PoisonError::into_inner).entry(key.clone()).or_default());
-    }
-
-    async fn write(&self, key: &ObjectKey, changes: Changes) -> Result<(), ActError> {
-        let slices = self.access.clone().namespace(&key.namespace);
-        let note = |written: &Value| {
-            let version = written.meta().resource_version().parse().unwrap_or_default();
-            self.remember(key, |remembered| remembered.written = remembered.written.max(version));
-        };
-        for slice in &changes.create {
-            match slices.create(slice).await {
-                Ok(made) => note(&made),
-                // The namespace goes, and takes everything with it.
-                Err(error) if error.has_cause("NamespaceTerminating") => return Ok(()),
-                Err(error) => return Err(ActError::Write(error)),
-            }
-        }
-        for slice in &changes.update {
-            note(&slices.update(slice).await.map_err(ActError::Write)?);
-        }
-        for name in &changes.delete {
-            match slices.delete(name, &DeleteOptions::default()).await {
-                Err(error) if !error.is_not_found() => return Err(ActError::Delete(error)),
-                _ => {}
-            }
-        }
-        Ok(())
     }
 }
 
@@ -225,18 +183,6 @@ fn follow_nodes(feeds: &mut Feeds, nodes: &Informer<Node>, memory: Memory, queue
 fn zones(nodes: &Informer<Node>) -> Zones {
     let nodes = nodes.list();
     Zones::of(nodes.iter().map(|node| &node.object))
-}
-
-/// The index of slices by the Service that they are of.
-pub(crate) const BY_SERVICE: &str = "service";
-
-pub(crate) fn by_service(slice: &Cached<Slice>) -> Vec<Text> {
-    let service = slice.0.meta().label(SERVICE_NAME).filter(|service| !service.is_empty());
-    service.map(|service| Text::from(format!("{}/{service}", slice.key.namespace))).into_iter().collect()
-}
-
-fn is_ours(slice: &Value) -> bool {
-    slice.meta().label(MANAGED_BY) == Some(OUR_NAME)
 }
 
 /// Wakes the Services that a change of a Service or a pod concerns.
@@ -349,15 +295,14 @@ impl Controller for EndpointSlices {
         let Some(service) = self.services.get(key) else {
             // Its slices go with it: it owns them.
             self.remembered.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+            self.slices.forget(key);
             return Observation::Gone;
         };
         if !service.chooses_pods() || service.object.object.meta().is_being_deleted() {
             return Observation::Gone;
         }
+        let Some(slices) = self.slices.of(key) else { return Observation::Behind };
         let remembered = self.remembered(key);
-        if self.slices.version() < remembered.written {
-            return Observation::Behind;
-        }
         let pods: Vec<_> = self
             .pods
             .list_namespace(&key.namespace)
@@ -367,14 +312,13 @@ impl Controller for EndpointSlices {
         let node = |pod: &Arc<Cached<Pod>>| {
             Some((pod.node.clone(), self.nodes.get(&ObjectKey::cluster(&pod.node))?))
         };
-        let slices = self.slices.by_index(BY_SERVICE, &key.to_string()).unwrap_or_default();
         let observed = Observed {
             nodes: pods.iter().filter_map(node).collect(),
-            slices: slices.into_iter().filter(|slice| is_ours(&slice.0)).collect(),
             triggers: remembered.triggers,
             limit: self.config.max_endpoints_per_slice,
             zones: if topology::wants(&service) { zones(&self.nodes) } else { Zones::default() },
             is_hinted: !remembered.hinted.is_empty(),
+            slices,
             pods,
             service,
         };
@@ -399,11 +343,11 @@ impl Controller for EndpointSlices {
     }
 
     async fn act(&self, key: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
-        if let Err(error) = self.write(key, plan.changes).await {
+        if let Err(error) = self.slices.write(key, &plan.changes).await {
             let about = ObjectReference::of(&observed.service.object.object);
             let told = format!("Error updating Endpoint Slices for Service {key}: {error}");
             self.recorder.warning(&about, "FailedToUpdateEndpointSlices", told);
-            return Err(error);
+            return Err(error.into());
         }
         let about = ObjectReference::of(&observed.service.object.object);
         for why in plan.hints.disabled {

@@ -9,10 +9,11 @@ use async_trait::async_trait;
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};
 use coracle_client::ownership::Controller as Owner;
-use coracle_client::{Access, Cached, DeleteOptions, Error, Informer, ObjectKey, Resource, Whole, WorkQueue};
+use coracle_client::{Cached, Informer, ObjectKey, Resource, Whole, WorkQueue};
 
 use crate::endpointslice::fill::{self, Changes, Frame, Group, Slice, TRIGGER};
-use crate::endpointslice::{BY_SERVICE, MANAGED_BY, SERVICE_NAME, by_service};
+use crate::endpointslice::slices::Slices;
+use crate::endpointslice::{MANAGED_BY, SERVICE_NAME, SliceError};
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
 use crate::views::Service;
 
@@ -51,18 +52,8 @@ pub struct Observed {
 pub struct Mirroring {
     services: Informer<Service>,
     endpoints: Informer<Whole>,
-    slices: Informer<Slice>,
-    access: Access,
+    slices: Slices,
     config: Config,
-}
-
-/// Why slices are not as they should be.
-#[derive(Debug, thiserror::Error)]
-pub enum ActError {
-    #[error("cannot write a slice")]
-    Write(#[source] Error),
-    #[error("cannot delete a slice")]
-    Delete(#[source] Error),
 }
 
 /// Begins the controller. Never returns.
@@ -84,9 +75,6 @@ impl Mirroring {
         let core = |plural| Resource::builtin("", "v1", plural);
         let services: Informer<Service> = context.informers.of(&core("services"));
         let endpoints: Informer<Whole> = context.informers.of(&core("endpoints"));
-        let slices_of = Resource::builtin("discovery.k8s.io", "v1", "endpointslices");
-        let slices: Informer<Slice> = context.informers.of(&slices_of);
-        slices.ensure_index(BY_SERVICE, by_service);
         let concerned = queue.clone();
         feeds.follow(&services, move |change| {
             if let Some(service) = change.object() {
@@ -99,20 +87,9 @@ impl Mirroring {
                 concerned.add_after(endpoints.key.clone(), config.batch);
             }
         });
-        let concerned = queue.clone();
-        feeds.follow(&slices, move |change| {
-            let Some(slice) = change.object().filter(|slice| is_ours(slice)) else { return };
-            if let Some(service) = slice.0.meta().label(SERVICE_NAME) {
-                concerned.add(ObjectKey::new(&slice.key.namespace, service));
-            }
-        });
-        let access = context.client("endpointslicemirroring-controller").resource(&slices_of);
-        Mirroring { services, endpoints, slices, access, config }
+        let slices = Slices::follow(context, "endpointslicemirroring-controller", OUR_NAME, queue, feeds);
+        Mirroring { services, endpoints, slices, config }
     }
-}
-
-fn is_ours(slice: &Slice) -> bool {
-    slice.0.meta().label(MANAGED_BY) == Some(OUR_NAME)
 }
 
 /// Whether slices are to be made of Endpoints.
@@ -195,13 +172,12 @@ impl Controller for Mirroring {
     type Key = ObjectKey;
     type Observed = Observed;
     type Plan = Changes;
-    type Error = ActError;
+    type Error = SliceError;
 
     const NAME: &'static str = "endpointslice-mirroring-controller";
 
     fn observe(&self, key: &ObjectKey) -> Observation<Observed> {
-        let slices = self.slices.by_index(BY_SERVICE, &key.to_string()).unwrap_or_default();
-        let slices: Vec<_> = slices.into_iter().filter(|slice| is_ours(slice)).collect();
+        let Some(slices) = self.slices.of(key) else { return Observation::Behind };
         let endpoints = self.endpoints.get(key).zip(self.services.get(key));
         let endpoints = endpoints.filter(|(endpoints, service)| is_mirrored(endpoints, service));
         let Some(uid) = endpoints
@@ -209,6 +185,7 @@ impl Controller for Mirroring {
             .map(|(endpoints, _)| endpoints.uid.clone())
             .or_else(|| Some(slices.first()?.uid.clone()))
         else {
+            self.slices.forget(key);
             return Observation::Gone;
         };
         let limit = self.config.max_endpoints_per_subset;
@@ -225,24 +202,8 @@ impl Controller for Mirroring {
         fill::fill(&observed.slices, &groups, &["IPv4", "IPv6"], &frame(endpoints, observed.limit), false)
     }
 
-    async fn act(&self, key: &ObjectKey, _: Observed, changes: Changes) -> Result<Requeue, ActError> {
-        let slices = self.access.clone().namespace(&key.namespace);
-        for slice in &changes.create {
-            match slices.create(slice).await {
-                Err(error) if !error.has_cause("NamespaceTerminating") => return Err(ActError::Write(error)),
-                _ => {}
-            }
-        }
-        for slice in &changes.update {
-            slices.update(slice).await.map_err(ActError::Write)?;
-        }
-        for name in &changes.delete {
-            match slices.delete(name, &DeleteOptions::default()).await {
-                Err(error) if !error.is_not_found() => return Err(ActError::Delete(error)),
-                _ => {}
-            }
-        }
-        Ok(Requeue::OnEvent)
+    async fn act(&self, key: &ObjectKey, _: Observed, changes: Changes) -> Result<Requeue, SliceError> {
+        self.slices.write(key, &changes).await.map(|()| Requeue::OnEvent)
     }
 }
 

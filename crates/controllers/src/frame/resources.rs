@@ -195,7 +195,10 @@ async fn until(at: Option<Instant>) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use coracle_client::discovery::{Group, Version};
+    use coracle_testkit::{Cluster, Fate, Setup, intercept, simulated};
 
     use super::*;
 
@@ -225,6 +228,37 @@ mod tests {
         assert_eq!(chosen, ["v1/a", "v1beta1/b"]);
         assert!(allows(preferred(&served)[0], &["list", "watch"]));
         assert!(!allows(preferred(&served)[0], &["list", "delete"]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_group_that_does_not_answer_hides_no_other_and_is_asked_about_again() {
+        let cluster = Cluster::with(Setup { world: simulated(1), bare: true, ..Setup::default() }).await;
+        let is_dead = Arc::new(AtomicBool::new(true));
+        let dead = is_dead.clone();
+        let way = intercept(cluster.transport(), move |request| {
+            // One document for all groups would say nothing of those that do not answer.
+            if ["/api", "/apis"].contains(&request.uri().path()) {
+                request.headers_mut().remove("accept");
+            }
+            let is_of_it = request.uri().path() == "/apis/batch/v1";
+            if is_of_it && dead.load(Ordering::Relaxed) { Fate::IsUnavailable } else { Fate::Passes }
+        });
+        let client = Client::new(way, cluster.world);
+        let tasks = Tasks::new();
+        let informers = Informers::new(client.clone(), tasks.clone());
+        let mut resources = Resources::follow(&client, &informers, &tasks);
+        let has =
+            |served: &Served, plural: &str| preferred(served).iter().any(|one| one.resource.plural == plural);
+        let served = resources.now().await;
+        assert!(has(&served, "pods") && has(&served, "deployments") && !has(&served, "jobs"));
+        is_dead.store(false, Ordering::Relaxed);
+        let begun = Instant::now();
+        while !has(&*resources.now().await, "jobs") {
+            resources.changed().await;
+        }
+        assert!(begun.elapsed() <= FAILED + SETTLED);
+        tasks.stop().await;
+        cluster.kill().await;
     }
 
     #[test]

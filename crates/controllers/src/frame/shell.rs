@@ -9,6 +9,10 @@ use tracing::{debug, error, info};
 
 use super::{Context, Controller, Feeds, Observation, Requeue};
 
+/// A key of which the caches are behind is looked at again after this long, if nothing is heard of it before. To be behind
+/// is no failure: it neither waits longer each time nor uses up what all keys together may fail.
+const LOOKED_AT_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
 /// A worker that has died is replaced after this long.
 const REPLACED_AFTER: Duration = Duration::from_secs(1);
 
@@ -65,7 +69,7 @@ impl<C: Controller> Shell<C> {
     pub async fn step(&self, key: &C::Key) {
         let (uid, observed) = match self.controller.observe(key) {
             Observation::Gone => return self.queue.forget(key),
-            Observation::Behind => return self.queue.add_rate_limited(key.clone()),
+            Observation::Behind => return self.queue.add_after(key.clone(), LOOKED_AT_AGAIN_AFTER),
             Observation::Seen { uid, observed } => (uid, observed),
         };
         let plan = C::plan(&observed, self.world.now());

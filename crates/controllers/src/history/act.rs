@@ -10,7 +10,7 @@ use crate::own_writes::OwnWrites;
 use crate::pods::Owner;
 
 /// What own writes of revisions are noted under.
-const REVISIONS: &str = "controllerrevisions";
+pub(super) const REVISIONS: &str = "controllerrevisions";
 
 /// Writes the revisions of one kind of owner.
 pub struct Revisions {

@@ -1,9 +1,11 @@
 //! The history of a template: a ControllerRevision for each that was ever rolled out.
 //!
 //! DaemonSets and StatefulSets remember their templates in this way: `kubectl rollout undo` puts an old one back.
-//! [`sort`] says which revision is that of the present template, [`Revisions`] writes what is missing.
+//! [`sort`] says which revision is that of the present template, [`Revisions`] writes what is missing. [`Revised`] is what
+//! both controllers are built on.
 
 mod act;
+mod revised;
 
 use std::sync::Arc;
 
@@ -15,6 +17,7 @@ use coracle_client::ownership::{Claim, Controller, claim};
 use coracle_client::{Cached, Projection};
 
 pub use act::{HistoryError, Revisions, Settled};
+pub use revised::{Names, Revised};
 
 use crate::pods::Owner;
 use crate::template;

@@ -111,7 +111,7 @@ impl Jobs {
         for pod in pods.iter().filter(|pod| !free.iter().any(|free| free.uid == pod.uid)) {
             self.unseen.expectations.deletion_observed(&owner.controller.uid, &pod.uid);
         }
-        let Done { count, failure } = self.control.delete(owner, &free).await;
+        let Done { count, failure, .. } = self.control.delete(owner, &free).await;
         (count, error.map(ActError::LetGo).or(failure.map(ActError::Pods)))
     }
 

@@ -1,9 +1,10 @@
 //! Pods adopted, released, made and deleted.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use coracle_api::{Text, Value};
-use coracle_client::{Access, Cached, DeleteOptions, Error, ObjectKey, Recorder, ownership};
+use coracle_client::{Access, Cached, DeleteOptions, Deleted, Error, ObjectKey, Recorder, ownership};
 use futures_util::future::join_all;
 
 use super::{Claims, Owner, Unseen};
@@ -50,6 +51,8 @@ pub struct Done {
     pub count: usize,
     /// The first that did not.
     pub failure: Option<PodError>,
+    /// The UIDs of pods that were to be deleted, and certainly are not.
+    pub kept: BTreeSet<Text>,
 }
 
 impl Done {
@@ -83,6 +86,7 @@ impl PodControl {
     /// it has to be looked at again.
     pub async fn claim(&self, owner: &Owner, claims: &Claims, finalizers: &[&str]) -> Result<(), PodError> {
         let pods = self.pods_in(&owner.key.namespace);
+        self.delete_again(owner).await?;
         let made = self.unseen.attempts.resolve(&owner.controller.uid, &pods).await;
         let made = made.map_err(PodError::Create)?;
         if let Some(pod) = made.first() {
@@ -121,7 +125,7 @@ impl PodControl {
     /// Creates expected pods in batches of 1, 2, 4 …, so that where none can be made few are tried.
     pub async fn create(&self, owner: &Owner, wanted: &[Value]) -> Done {
         let pods = self.pods_in(&owner.key.namespace);
-        let (Unseen { expectations, attempts }, uid) = (&*self.unseen, &owner.controller.uid);
+        let (Unseen { expectations, attempts, .. }, uid) = (&*self.unseen, &owner.controller.uid);
         let (mut left, mut batch, mut done) = (wanted, FIRST_BATCH, Done::default());
         while !left.is_empty() {
             let (now, later) = left.split_at(batch.min(left.len()));
@@ -166,25 +170,147 @@ impl PodControl {
         });
         let mut done = Done::default();
         for (pod, deleted) in join_all(deletions).await {
-            let name = &pod.key.name;
-            match deleted {
-                Ok(_) => {
-                    done.count += 1;
-                    let text = format!("Deleted pod: {name}");
-                    self.recorder.normal(&owner.about, "SuccessfulDelete", text);
-                }
-                // It is gone, or another has its name: either way this one need not be deleted.
-                Err(error) if error.is_not_found() || error.is_conflict() => {
-                    done.count += 1;
-                    self.unseen.expectations.deletion_observed(&owner.controller.uid, &pod.uid);
-                }
+            let is_certain = !deleted.as_ref().is_err_and(Error::is_uncertain);
+            match self.deleted(owner, &pod.uid, &pod.key.name, deleted) {
+                Ok(()) => done.count += 1,
                 Err(error) => {
-                    self.unseen.expectations.deletion_observed(&owner.controller.uid, &pod.uid);
+                    done.kept.extend(is_certain.then(|| pod.uid.clone()));
                     self.recorder.warning(&owner.about, "FailedDelete", format!("Error deleting: {error}"));
                     done.failure.get_or_insert(PodError::Delete(error));
                 }
             }
         }
         done
+    }
+
+    /// Pods of which nobody knows whether they were told to go are told so again, before anything is decided on what is
+    /// seen of them: to delete the same pod twice does no harm.
+    async fn delete_again(&self, owner: &Owner) -> Result<(), PodError> {
+        let pods = self.pods_in(&owner.key.namespace);
+        let uncertain = self.unseen.take_uncertain(&owner.controller.uid);
+        let deletions = uncertain.iter().map(async |(uid, name)| {
+            let deleted = pods.delete(name, &DeleteOptions::only(uid)).await;
+            self.deleted(owner, uid, name, deleted)
+        });
+        let failed = join_all(deletions).await.into_iter().find_map(Result::err);
+        failed.map_or(Ok(()), |error| Err(PodError::Delete(error)))
+    }
+
+    /// What came of the deletion of a pod: it is waited for, unless it certainly will not be heard of.
+    fn deleted(
+        &self,
+        owner: &Owner,
+        uid: &Text,
+        name: &Text,
+        deleted: Result<Deleted, Error>,
+    ) -> Result<(), Error> {
+        let owner_uid = &owner.controller.uid;
+        match deleted {
+            Ok(_) => {
+                let text = format!("Deleted pod: {name}");
+                self.recorder.normal(&owner.about, "SuccessfulDelete", text);
+                Ok(())
+            }
+            // It is gone, or another has its name: either way this one need not be deleted.
+            Err(error) if error.is_not_found() || error.is_conflict() => {
+                self.unseen.expectations.deletion_observed(owner_uid, uid);
+                Ok(())
+            }
+            Err(error) if error.is_uncertain() => {
+                self.unseen.note_uncertain(owner_uid, uid, name);
+                Err(error)
+            }
+            Err(error) => {
+                self.unseen.expectations.deletion_observed(owner_uid, uid);
+                Err(error)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use coracle_client::{Client, Resource, Tasks};
+    use coracle_testkit::objects::{pod, replica_set};
+    use coracle_testkit::{Cluster, Fate, intercept};
+
+    use super::*;
+
+    /// Pods of a set in a cluster, and what is unseen of them.
+    struct Tried {
+        cluster: Cluster,
+        control: PodControl,
+        unseen: Arc<Unseen>,
+        owner: Owner,
+    }
+
+    impl Tried {
+        async fn with(client: impl FnOnce(&Cluster) -> Client) -> Tried {
+            let cluster = Cluster::start().await;
+            let client = client(&cluster);
+            let sets = client.resource(&Resource::builtin("apps", "v1", "replicasets"));
+            let set = sets.clone().namespace("default").create(&replica_set("web", 3)).await.unwrap();
+            let unseen = Arc::new(Unseen::default());
+            let recorder = Recorder::new(&cluster.client(), "test", &Tasks::new());
+            let pods = client.resource(&Resource::builtin("", "v1", "pods"));
+            let control = PodControl::new(sets, pods, unseen.clone(), Arc::default(), recorder);
+            Tried { control, unseen, owner: Owner::named(&set, "apps/v1", "ReplicaSet"), cluster }
+        }
+
+        fn is_settled(&self) -> bool {
+            self.unseen.expectations.satisfied(&self.owner.controller.uid)
+        }
+
+        async fn made(&self) -> Arc<Cached<Pod>> {
+            let pods =
+                self.cluster.client().resource(&Resource::builtin("", "v1", "pods")).namespace("default");
+            Arc::new(Cached::of(pods.create(&pod("one")).await.unwrap()).unwrap())
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_refused_and_what_is_not_tried_is_not_waited_for() {
+        let tried = Tried::with(Cluster::client).await;
+        // One without containers is refused, and then the others are not tried.
+        let mut refused = pod("refused");
+        refused.as_object_mut().unwrap().remove("spec");
+        tried.control.expect(&tried.owner, 5, &[]);
+        assert!(!tried.is_settled(), "it is waited for before the first is tried");
+        let done = tried.control.create(&tried.owner, &vec![refused; 5]).await;
+        assert!(matches!(done.failure, Some(PodError::Create(_))) && done.count == 0);
+        assert!(tried.is_settled());
+
+        let gone = tried.made().await;
+        tried.control.pods_in("default").delete("one", &DeleteOptions::default()).await.unwrap();
+        tried.control.expect(&tried.owner, 0, std::slice::from_ref(&gone));
+        assert!(!tried.is_settled());
+        let done = tried.control.delete(&tried.owner, &[gone]).await;
+        assert!(done.failure.is_none() && done.count == 1, "{:?}", done.failure);
+        assert!(tried.is_settled(), "nobody will tell of a deletion that was over before");
+        tried.cluster.stop().await;
+    }
+
+    #[tokio::test]
+    async fn a_deletion_without_an_answer_is_asked_for_again_and_waited_for() {
+        let losing = |cluster: &Cluster| {
+            let lost = AtomicBool::new(false);
+            let way = intercept(cluster.transport(), move |request| match request.method().as_str() {
+                "DELETE" if !lost.swap(true, Ordering::Relaxed) => Fate::LosesItsAnswer,
+                _ => Fate::Passes,
+            });
+            Client::new(way, cluster.world)
+        };
+        let tried = Tried::with(losing).await;
+        let victim = tried.made().await;
+        tried.control.expect(&tried.owner, 0, std::slice::from_ref(&victim));
+        let done = tried.control.delete(&tried.owner, std::slice::from_ref(&victim)).await;
+        assert!(matches!(done.failure, Some(PodError::Delete(_))));
+        assert!(done.kept.is_empty(), "nobody can say that it stays");
+        assert!(tried.unseen.expectations.going(&tried.owner.controller.uid).contains(&victim.uid));
+        tried.control.claim(&tried.owner, &Claims::default(), &[]).await.unwrap();
+        assert!(tried.is_settled(), "it was gone already");
+        tried.cluster.stop().await;
     }
 }

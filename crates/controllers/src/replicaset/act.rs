@@ -1,7 +1,9 @@
 //! What the plan says, done.
 
-use coracle_api::Value;
-use coracle_client::{Error, ObjectKey};
+use std::sync::Arc;
+
+use coracle_api::{Text, Value};
+use coracle_client::{Cached, Error, ObjectKey};
 
 use super::plan::{Observed, Plan, Pods};
 use super::status::{Failure, status};
@@ -9,6 +11,7 @@ use super::{ReplicaSets, Set};
 use crate::frame::Requeue;
 use crate::pods::{Owner, PodError, look_again};
 use crate::template;
+use crate::views::Pod;
 use crate::write_status::write_status;
 
 /// Why a plan could not be carried out to its end.
@@ -29,16 +32,21 @@ impl<S: Set> ReplicaSets<S> {
     ) -> Result<Requeue, ActError> {
         let owner = Owner::named(&observed.set.object.object, S::API_VERSION, S::KIND);
         self.control.claim(&owner, &plan.claims, &[]).await?;
+        let mut claimed = plan.claims.claimed;
         let managed = match &plan.pods {
             Pods::Keep => Ok(()),
             Pods::Create(count) => self.create(&owner, observed, *count).await,
             Pods::Delete(victims) => {
                 self.control.expect(&owner, 0, victims);
-                self.control.delete(&owner, victims).await.result()
+                let done = self.control.delete(&owner, victims).await;
+                // What was told to go does not count any more, as it will not the next time.
+                let goes = |pod: &Text| victims.iter().any(|victim| victim.uid == *pod);
+                claimed.retain(|pod| !goes(&pod.uid) || done.kept.contains(&pod.uid));
+                done.result()
             }
         };
         let failure = managed.as_ref().err().map(|error| failure(&plan.pods, error));
-        self.note_status(key, observed, &plan, failure.as_ref()).await?;
+        self.note_status(key, observed, &claimed, failure.as_ref()).await?;
         managed?;
         Ok(look_again(observed.settled, plan.wake_after))
     }
@@ -57,11 +65,11 @@ impl<S: Set> ReplicaSets<S> {
         &self,
         key: &ObjectKey,
         observed: &Observed,
-        plan: &Plan,
+        claimed: &[Arc<Cached<Pod>>],
         failure: Option<&Failure>,
     ) -> Result<(), ActError> {
         let set = &observed.set.object.object;
-        let mut wanted = status(observed, &plan.claims.claimed, failure, self.world.now());
+        let mut wanted = status(observed, claimed, failure, self.world.now());
         if !S::COUNTS_TERMINATING {
             wanted.remove("terminatingReplicas");
         }

@@ -156,7 +156,9 @@ impl<S: Set> Controller for ReplicaSets<S> {
         pods.extend(self.pods_found(&orphans_of(&key.namespace)));
         let neighbours = self.neighbours(&set, &set.uid);
         let settled = self.unseen.expectations.satisfied(&set.uid);
-        Observation::Seen { uid: set.uid.clone(), observed: Observed { set, pods, neighbours, settled } }
+        let going = self.unseen.expectations.going(&set.uid);
+        let observed = Observed { pods, neighbours, settled, going, set };
+        Observation::Seen { uid: observed.set.uid.clone(), observed }
     }
 
     fn plan(observed: &Observed, now: Timestamp) -> Plan {

@@ -5,7 +5,7 @@
 //! once, and not before everything that was set in motion the last time has been seen.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +30,9 @@ pub struct Observed {
     pub neighbours: BTreeMap<Text, usize>,
     /// Whether everything that was set in motion has been seen.
     pub settled: bool,
+    /// The UIDs of pods that were told to go, which may still look as if they stayed. They do not count: whoever reads the
+    /// status, a Deployment above all, must not rely on them.
+    pub going: BTreeSet<Text>,
 }
 
 /// What is to be done.
@@ -57,7 +60,8 @@ pub enum Pods {
 /// What the ReplicaSet needs.
 pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let set = &observed.set;
-    let claims = claims(set, observed.pods.iter().filter(|pod| pod.is_active()));
+    let stays = |pod: &&Arc<Cached<Pod>>| pod.is_active() && !observed.going.contains(&pod.uid);
+    let claims = claims(set, observed.pods.iter().filter(stays));
     let pods = match observed.settled && !set.is_being_deleted() {
         true => number(observed, &claims.claimed, now),
         false => Pods::Keep,

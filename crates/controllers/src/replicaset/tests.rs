@@ -1,6 +1,6 @@
 //! What a ReplicaSet needs, and which pods go first, as tables.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,11 +48,23 @@ fn pods(count: usize) -> Vec<Arc<Cached<Pod>>> {
 }
 
 fn observed(set: Arc<Cached<ReplicaSet>>, pods: Vec<Arc<Cached<Pod>>>) -> Observed {
-    Observed { set, pods, neighbours: BTreeMap::new(), settled: true }
+    Observed { set, pods, neighbours: BTreeMap::new(), settled: true, going: BTreeSet::new() }
 }
 
 fn names(pods: &[Arc<Cached<Pod>>]) -> Vec<&str> {
     pods.iter().map(|pod| pod.key.name.as_str()).collect()
+}
+
+#[test]
+fn pods_that_were_told_to_go_do_not_count_whatever_is_seen_of_them() {
+    let ready = "status: {phase: Running, conditions: [{type: Ready, status: 'True'}]}";
+    let pods = ["a", "b"].map(|name| pod(name, "", ready)).to_vec();
+    let mut seen = Observed { settled: false, ..observed(set("replicas: 2"), pods) };
+    seen.going.insert(Text::const_new("b"));
+    let planned = plan(&seen, noon());
+    assert_eq!((names(&planned.claims.claimed), &planned.pods), (vec!["a"], &Pods::Keep));
+    let told = status(&seen, &planned.claims.claimed, None, noon());
+    assert_eq!((told.int("replicas"), told.int("availableReplicas")), (1, 1));
 }
 
 /// A plan in few words.

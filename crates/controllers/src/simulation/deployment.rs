@@ -107,7 +107,10 @@ fn sets<'a>(objects: &'a Objects, web: &Value) -> impl Iterator<Item = &'a Value
 struct Bounds {
     most: i64,
     least: i64,
-    /// Whether as many served already as are wanted at least.
+    /// Whether the API has told that as many are available as are wanted at least. Before that nothing is promised: a pod
+    /// that became ready a moment ago, and that nobody has counted yet, is not told from one that never will be, and those
+    /// make room first, or a rollout that hangs would hang for ever. (A controller always sees things a moment late, so
+    /// none could promise more; upstream's does not either.)
     was_up: bool,
 }
 
@@ -126,7 +129,7 @@ impl Bounds {
         }
         let serving = objects.of("pods").filter(|pod| is_active(pod) && is_ready(pod)).count();
         let serving = i64::try_from(serving).unwrap();
-        self.was_up |= serving >= self.least;
+        self.was_up |= number(web, &["status", "availableReplicas"]) >= self.least;
         let is_gentle = web.meta().annotation(GENTLE) == Some("true");
         if is_gentle && self.was_up && serving + rolling("maxUnavailable") < self.least {
             return Err(format!("{serving} pods serve, of at least {}", self.least));

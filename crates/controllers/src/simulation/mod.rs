@@ -34,7 +34,7 @@ use begin;
 const WORKERS: usize = 2;
 
 /// So many seeds, if `CORACLE_SEEDS` does not say how many.
-const FEW: u64 = 40;
+const FEW: u64 = 250;
 
 /// The stories of many seeds end well, and one told twice is the same.
 fn holds(scenario: &dyn Scenario) {

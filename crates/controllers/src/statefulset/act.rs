@@ -48,17 +48,17 @@ impl StatefulSets {
         plan: Plan,
     ) -> Result<Requeue, ActError> {
         let owner = Owner::of(&observed.set);
-        self.control.claim(&owner, &plan.claims, &[]).await?;
+        self.own.control.claim(&owner, &plan.claims, &[]).await?;
         let mut status = plan.status;
         let template = observed.set.template().cloned().unwrap_or_default();
         let parent = &observed.set.object.object;
-        let settled = self.history.settle(&owner, parent, &template, &plan.history).await?;
+        let settled = self.own.history.settle(&owner, parent, &template, &plan.history).await?;
         if let Settled::Written(Some(collisions)) = settled {
             status.insert("collisionCount", collisions);
         }
         let done = self.steps(&owner, observed, &plan.steps).await;
         self.note_status(key, observed, &status).await?;
-        self.history.forget(&owner, &plan.forget).await?;
+        self.own.history.forget(&owner, &plan.forget).await?;
         done?;
         Ok(plan.wake_after.map_or(Requeue::OnEvent, Requeue::After))
     }
@@ -110,9 +110,9 @@ impl StatefulSets {
         self.claims(owner, observed, ordinal, None).await.inspect_err(|error| {
             self.tell_pod(owner, "Create", &name, Some(&error.to_string()));
         })?;
-        match self.control.pods_in(&owner.key.namespace).create(&pod).await {
+        match self.own.control.pods_in(&owner.key.namespace).create(&pod).await {
             Ok(made) => {
-                self.written.note(&owner.key, "pods", &made);
+                self.own.written.note(&owner.key, "pods", &made);
                 self.tell_pod(owner, "Create", &name, None);
                 Ok(())
             }
@@ -127,9 +127,9 @@ impl StatefulSets {
 
     async fn delete(&self, owner: &Owner, pod: &Cached<Pod>) -> Result<(), ActError> {
         let name = pod.key.name.to_string();
-        let pods = self.control.pods_in(&owner.key.namespace);
+        let pods = self.own.control.pods_in(&owner.key.namespace);
         match pods.delete(&name, &DeleteOptions::only(&pod.uid)).await {
-            Ok(Deleted::Pending(going)) => self.written.note(&owner.key, "pods", &going),
+            Ok(Deleted::Pending(going)) => self.own.written.note(&owner.key, "pods", &going),
             Ok(Deleted::Gone) => {}
             Err(error) if error.is_not_found() || error.is_conflict() => {}
             Err(error) => {
@@ -177,9 +177,9 @@ impl StatefulSets {
         let set = &owner.key.name;
         match access.create(claim).await {
             Ok(made) => {
-                self.written.note(&owner.key, CLAIMS, &made);
+                self.own.written.note(&owner.key, CLAIMS, &made);
                 let text = format!("Create Claim {name} Pod {pod} in StatefulSet {set} success");
-                self.recorder.normal(&owner.about, "SuccessfulCreate", text);
+                self.own.recorder.normal(&owner.about, "SuccessfulCreate", text);
                 Ok(())
             }
             Err(error) => {
@@ -187,7 +187,7 @@ impl StatefulSets {
                     let text = format!(
                         "Create Claim {name} for Pod {pod} in StatefulSet {set} failed error: {error}"
                     );
-                    self.recorder.warning(&owner.about, "FailedCreate", text);
+                    self.own.recorder.warning(&owner.about, "FailedCreate", text);
                 }
                 Err(ActError::Claim(name, error))
             }
@@ -210,7 +210,7 @@ impl StatefulSets {
         let Some(wanted) = owners(&live, &observed.set, owner, about) else { return Ok(()) };
         live.meta_mut().set_owner_references(wanted.iter().map(OwnerReference::from_value));
         let written = access.update(&live).await.map_err(failed)?;
-        self.written.note(&owner.key, CLAIMS, &written);
+        self.own.written.note(&owner.key, CLAIMS, &written);
         Ok(())
     }
 
@@ -223,10 +223,10 @@ impl StatefulSets {
         let labels = metadata.object_mut("labels");
         labels.insert(POD_NAME, name);
         labels.insert(POD_INDEX, ordinal.to_string());
-        let pods = self.control.pods_in(&owner.key.namespace);
+        let pods = self.own.control.pods_in(&owner.key.namespace);
         match pods.patch(name, &Patch::Strategic(Value::Object(patch))).await {
             Ok(written) => {
-                self.written.note(&owner.key, "pods", &written);
+                self.own.written.note(&owner.key, "pods", &written);
                 self.tell_pod(owner, "Update", name, None);
                 Ok(())
             }
@@ -248,11 +248,11 @@ impl StatefulSets {
         match failure {
             None => {
                 let text = format!("{verb} Pod {pod} in StatefulSet {set} successful");
-                self.recorder.normal(&owner.about, done, text);
+                self.own.recorder.normal(&owner.about, done, text);
             }
             Some(error) => {
                 let text = format!("{verb} Pod {pod} in StatefulSet {set} failed error: {error}");
-                self.recorder.warning(&owner.about, failed, text);
+                self.own.recorder.warning(&owner.about, failed, text);
             }
         }
     }
@@ -261,10 +261,10 @@ impl StatefulSets {
         if observed.set.status() == Some(wanted) {
             return Ok(());
         }
-        let sets = self.set_access.clone().namespace(&key.namespace);
+        let sets = self.own.access.clone().namespace(&key.namespace);
         let written = write_status(&sets, &observed.set.object.object, wanted).await;
         if let Some(written) = written.map_err(ActError::Status)? {
-            self.written.note(key, SETS, &written);
+            self.own.written.note(key, SETS, &written);
         }
         Ok(())
     }

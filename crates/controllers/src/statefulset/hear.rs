@@ -1,36 +1,16 @@
-//! Which StatefulSets a change concerns.
-
-use std::sync::Arc;
+//! Which StatefulSets a change of claims concerns.
 
 use coracle_client::{Change, Informer, Metadata, ObjectKey, WorkQueue};
 
 use crate::frame::Feeds;
-use crate::history::Revision;
-use crate::pods::{Unseen, follow_owners, follow_pods};
-use crate::views::{Pod, StatefulSet};
+use crate::views::StatefulSet;
 
 pub(super) fn follow(
     feeds: &mut Feeds,
     sets: &Informer<StatefulSet>,
-    pods: &Informer<Pod>,
-    revisions: &Informer<Revision>,
     claims: &Informer<Metadata>,
-    unseen: &Arc<Unseen>,
     queue: &WorkQueue<ObjectKey>,
 ) {
-    follow_owners(feeds, sets, unseen, queue);
-    let woken = queue.clone();
-    follow_pods(feeds, sets, pods, unseen, move |key| woken.add(key.clone()));
-    let (all, woken) = (sets.clone(), queue.clone());
-    feeds.follow(revisions, move |change| {
-        let Some(revision) = change.object() else { return };
-        let owner = revision.controller.as_ref().filter(|owner| owner.kind == "StatefulSet");
-        let Some(owner) = owner else { return };
-        let key = ObjectKey::new(&revision.key.namespace, &owner.name);
-        if all.get(&key).is_some_and(|set| set.uid == owner.uid) {
-            woken.add(key);
-        }
-    });
     let (all, woken) = (sets.clone(), queue.clone());
     feeds.follow(claims, move |change| {
         // A pod may have waited for a claim of its name to go.

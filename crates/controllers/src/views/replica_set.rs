@@ -33,6 +33,11 @@ impl ReplicaSet {
         self.object.at(&["status", name]).and_then(Value::as_int).unwrap_or_default()
     }
 
+    /// Whether its status tells of the size that it has now.
+    pub fn is_counted(&self) -> bool {
+        self.counted("observedGeneration") >= self.object.meta().generation()
+    }
+
     /// How long a pod must be ready before it counts as available.
     pub fn min_ready_seconds(&self) -> i64 {
         self.object.at(&["spec", "minReadySeconds"]).and_then(Value::as_int).unwrap_or_default()

@@ -144,3 +144,25 @@ async fn an_owner_of_another_namespace_is_none_and_is_told_of() {
     assert!(cluster.of("", "configmaps").namespace("kube-public").find("far").await.unwrap().is_some());
     cluster.stop().await;
 }
+
+#[tokio::test]
+async fn whoever_takes_the_last_finalizer_away_takes_the_object_away() {
+    let cluster = Controlled::start().await;
+    let config_maps = cluster.of("", "configmaps");
+    let mut held = config_map("held", "v");
+    held.meta_mut().add_finalizer("test/one");
+    held.meta_mut().add_finalizer("test/two");
+    config_maps.create(&held).await.unwrap();
+    config_maps.delete("held", &DeleteOptions::default()).await.unwrap();
+    let left = |names: &str| {
+        Patch::Merge(json::parse(format!(r#"{{"metadata":{{"finalizers":{names}}}}}"#).as_bytes()).unwrap())
+    };
+    config_maps.patch("held", &left(r#"["test/two"]"#)).await.unwrap();
+    assert!(config_maps.get("held").await.unwrap().meta().is_being_deleted());
+    // By a patch or by an update, and at once: nobody else has to come by.
+    let mut last = config_maps.get("held").await.unwrap();
+    last.meta_mut().remove_finalizer("test/two");
+    config_maps.update(&last).await.unwrap();
+    assert!(config_maps.find("held").await.unwrap().is_none());
+    cluster.stop().await;
+}

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::cache::Cache;
-use crate::framework::{Filter, Nominations, Parts, PreFilter, Prepared};
+use crate::framework::{Filter, Nominations, Parts, PreFilter, PreScore, Prepared, Score};
 use crate::pod::Pod;
 use crate::testing::{asks, cluster, default_profile, node, outcome, placed, placed_by, pod, registry, tree};
 
@@ -210,6 +210,32 @@ impl<'c> Filter<'c> for Nowhere {
     fn fork(&self) -> Box<dyn Filter<'c> + 'c> {
         Box::new(Nowhere)
     }
+}
+
+/// Cannot tell how good any node is.
+struct CannotTell;
+
+impl PreScore for CannotTell {
+    fn prepare_scores<'c>(
+        &'c self,
+        _cycle: Cycle<'c>,
+        _nodes: &[&'c NodeInfo],
+    ) -> Result<Option<Box<dyn Score + 'c>>, Refusal> {
+        Err(Refusal::Failed(String::from("asked")))
+    }
+}
+
+#[test]
+fn a_single_node_that_will_do_is_not_scored() {
+    let mut profile = default_profile();
+    profile.scores = vec![Weighted { plugin: "CannotTell", weight: 1, part: Arc::new(CannotTell) }];
+    let small = json!({"status": {"allocatable": {"cpu": "1"}}});
+    let one = cluster([node("a", json!({})), node("b", small)], []);
+    let pod = pod("p", json!({ "spec": asks("2") }));
+    assert_eq!(placed_by(&profile, &one, &pod).unwrap().node, "a");
+    let two = cluster(["a", "b"].map(|name| node(name, json!({}))), []);
+    let Err(Unplaced::Failed(error)) = placed_by(&profile, &two, &pod) else { panic!("it is placed") };
+    assert_eq!(error, "running PreScore plugin \"CannotTell\": asked");
 }
 
 #[test]

@@ -193,6 +193,10 @@ fn pods_with_claims_wait_and_say_so() {
             "0/1 nodes are available: pod has persistentvolumeclaims (data), which this scheduler cannot bind yet. {NO_HELP}"
         )
     );
+    // The claim is told of even where no node would do anyway: nobody is sent to mend the nodes first.
+    let mut spec = asks("1000");
+    spec["volumes"] = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
+    assert_eq!(outcome(&cache, &pod("p", json!({ "spec": spec }))), text);
 }
 
 fn zones(count: usize) -> Vec<Arc<Node>> {

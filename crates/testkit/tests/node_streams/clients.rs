@@ -98,11 +98,11 @@ impl Client {
         }
     }
 
-    /// Follows the log of a pod.
-    pub(crate) fn follow(&self, pod: &str) -> Followed {
-        let mut child = self.command(&self.program).args(["logs", "-f", pod]).spawn().unwrap();
+    /// Reads what a command prints as it comes.
+    pub(crate) fn follow(&self, arguments: &[&str]) -> Followed {
+        let mut child = self.command(&self.program).args(arguments).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Followed { lines, _child: child }
+        Followed { lines, child }
     }
 
     pub(crate) async fn forward(&self, pod: &str, port: u16) -> Forwarded {
@@ -121,13 +121,19 @@ impl Client {
     }
 }
 
-/// A log that is followed.
+/// Output that is followed.
 pub(crate) struct Followed {
     lines: Lines<BufReader<ChildStdout>>,
-    _child: Child,
+    child: Child,
 }
 
 impl Followed {
+    /// Waits for the end of the command; its exit code.
+    pub(crate) async fn code(mut self) -> Option<i32> {
+        let ended = tokio::time::timeout(Duration::from_secs(20), self.child.wait()).await;
+        ended.unwrap().unwrap().code()
+    }
+
     /// The next line; nothing: the log has ended.
     pub(crate) async fn line(&mut self) -> String {
         let line = tokio::time::timeout(Duration::from_secs(20), self.lines.next_line()).await;

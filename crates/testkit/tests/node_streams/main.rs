@@ -129,7 +129,7 @@ async fn a_log_is_followed_into_the_next_file() {
     let node = Node::start("rotated").await;
     let id = node.run("web", "echo one; until [ -e /tmp/a ]; do sleep 0.1; done; echo two; until [ -e /tmp/b ]; do sleep 0.1; done; echo three").await;
     node.has_printed("web", "one").await;
-    let mut followed = clients(&node)[0].follow("web");
+    let mut followed = clients(&node)[0].follow(&["logs", "-f", "web"]);
     assert_eq!(followed.line().await, "one");
     node.exec(&id, "touch /tmp/a").await;
     node.has_printed("web", "two").await;
@@ -145,12 +145,18 @@ async fn a_running_container_is_attached_to() {
     let node = Node::start("attach").await;
     for (number, client) in clients(&node).into_iter().enumerate() {
         let name = format!("web{number}");
-        let id = node.run(&name, "until [ -e /tmp/go ]; do sleep 0.1; done; echo attached; exit 5").await;
-        let attached = tokio::spawn(async move { client.run(&["attach", &name]).await });
-        tokio::time::sleep(Duration::from_millis(1500)).await;
+        // It prints all the while: whoever reads a line is attached.
+        let script = "until [ -e /tmp/go ]; do echo before; sleep 0.1; done; echo after; exit 5";
+        let id = node.run(&name, script).await;
+        let mut attached = client.follow(&["attach", &name]);
+        let mut line = attached.line().await;
+        assert_eq!(line, "before", "{number}");
         node.exec(&id, "touch /tmp/go").await;
-        let done = tokio::time::timeout(Duration::from_secs(20), attached).await.unwrap().unwrap();
-        assert_eq!((done.code, done.stdout.as_str()), (0, "attached\n"), "{number}: {done:?}");
+        while line == "before" {
+            line = attached.line().await;
+        }
+        assert_eq!((line.as_str(), attached.line().await.as_str()), ("after", ""), "{number}");
+        assert_eq!(attached.code().await, Some(0), "{number}");
     }
     node.stop().await;
 }

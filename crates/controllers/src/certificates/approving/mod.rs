@@ -7,11 +7,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};
-use coracle_client::{Access, Cached, Error, Informer, ObjectKey, Resource, Whole, WorkQueue};
+use coracle_client::{Access, Cached, Error, Informer, ObjectKey, Resource, Whole};
 
 use super::request::RequestError;
-use super::{ACCOUNT, add_condition, resource};
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use super::{ACCOUNT, add_condition, follow, resource};
+use crate::frame::{Context, Controller, Observation, Requeue, Shell};
 use plan::Question;
 
 /// The controller.
@@ -40,15 +40,7 @@ pub enum ActError {
 
 /// Begins the controller. Never returns.
 pub async fn run(context: &Context) {
-    let queue = WorkQueue::new("certificate");
-    let mut feeds = Feeds::new(context.tasks.clone());
-    let requests: Informer<Whole> = context.informers.of(&resource());
-    let concerned = queue.clone();
-    feeds.follow(&requests, move |change| {
-        if let Some(request) = change.object() {
-            concerned.add(request.key.clone());
-        }
-    });
+    let (requests, queue, feeds) = follow(context, "certificate");
     let client = context.client(ACCOUNT);
     let reviews = Resource::builtin("authorization.k8s.io", "v1", "subjectaccessreviews");
     let (access, reviews) = (client.resource(&resource()), client.resource(&reviews));

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use coracle_api::time::Timestamp;
-use coracle_client::{Access, DeleteOptions, Error, Informer, ObjectKey, Whole, WorkQueue};
+use coracle_client::{Access, DeleteOptions, Error, Informer, ObjectKey, Whole};
 
-use super::{ACCOUNT, resource};
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use super::{ACCOUNT, follow, resource};
+use crate::frame::{Context, Controller, Observation, Requeue, Shell};
 
 /// The controller.
 pub struct Cleaner {
@@ -35,15 +35,7 @@ pub struct ActError(#[source] Error);
 
 /// Begins the controller. Never returns.
 pub async fn run(context: &Context) {
-    let queue = WorkQueue::new("csrcleaner");
-    let mut feeds = Feeds::new(context.tasks.clone());
-    let requests: Informer<Whole> = context.informers.of(&resource());
-    let concerned = queue.clone();
-    feeds.follow(&requests, move |change| {
-        if let Some(request) = change.object() {
-            concerned.add(request.key.clone());
-        }
-    });
+    let (requests, queue, feeds) = follow(context, "csrcleaner");
     let access = context.client(ACCOUNT).resource(&resource());
     Shell::new(Cleaner { requests, access }, queue, context).run(feeds, 1).await;
 }

@@ -14,14 +14,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use coracle_api::Value;
 use coracle_api::time::Timestamp;
-use coracle_client::{Access, Cached, Error, Informer, ObjectKey, Whole, WorkQueue, World};
+use coracle_client::{Access, Cached, Error, Informer, ObjectKey, Whole, World};
 use tracing::warn;
 
 pub use authority::{Authority, AuthorityError};
 
 use super::request::{Request, RequestError};
-use super::{ACCOUNT, add_condition, resource};
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use super::{ACCOUNT, add_condition, follow, resource};
+use crate::frame::{Context, Controller, Observation, Requeue, Shell};
 use authority::{SignError, Wanted};
 use plan::{Plan, Signer};
 
@@ -77,15 +77,7 @@ pub async fn run(context: &Context, config: Config) {
         warn!("no authority was given: {} does not begin", Signing::NAME);
         return std::future::pending().await;
     }
-    let queue = WorkQueue::new("csrsigning");
-    let mut feeds = Feeds::new(context.tasks.clone());
-    let requests: Informer<Whole> = context.informers.of(&resource());
-    let concerned = queue.clone();
-    feeds.follow(&requests, move |change| {
-        if let Some(request) = change.object() {
-            concerned.add(request.key.clone());
-        }
-    });
+    let (requests, queue, feeds) = follow(context, "csrsigning");
     let access = context.client(ACCOUNT).resource(&resource());
     let controller = Signing { requests, access, config, world: context.world };
     Shell::new(controller, queue, context).run(feeds, 5).await;

@@ -155,7 +155,7 @@ fn as_int(count: usize) -> i64 {
 
 #[test]
 fn whatever_goes_wrong_the_pods_come_to_be_as_many_as_wanted_and_never_more() {
-    survives(&PRODUCT, 60);
+    survives(&PRODUCT, 800);
 }
 
 #[test]
