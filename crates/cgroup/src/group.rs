@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::iter;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -15,9 +16,12 @@ use crate::limits::Limits;
 use crate::usage::{self, CpuUsage, MemoryUsage, Usage};
 use crate::{Error, sys};
 
-/// How often, and how far apart, we look whether killed processes are gone.
-const LOOKS: u32 = 500;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+/// How far apart we look whether killed processes are gone: mostly they are at once. But one that has the least share of
+/// a busy machine needs its turn even to end, and that may take seconds.
+fn pauses() -> impl Iterator<Item = Duration> {
+    let (soon, later) = (Duration::from_millis(2), Duration::from_millis(50));
+    iter::repeat_n(soon, 50).chain(iter::repeat_n(later, 600))
+}
 
 /// Controllers that a pod or container can use, on version 2.
 const CONTROLLERS: &str = "cpu cpuset memory pids hugetlb io";
@@ -67,6 +71,11 @@ impl Group {
     /// Makes the group and all above it.
     pub fn create(&self) -> Result<(), Error> {
         for mount in self.hierarchies.mounts() {
+            if !self.hierarchies.hands_down(mount) {
+                let folder = mount.join(&self.path);
+                fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+                continue;
+            }
             let mut folder = mount.to_owned();
             for name in self.path.split('/').filter(|name| !name.is_empty()) {
                 let above = folder.clone();
@@ -166,15 +175,15 @@ impl Group {
         usage::read(&folder.join("cgroup.procs")).lines().filter_map(|line| line.parse().ok()).collect()
     }
 
-    /// Kills every process in this group and waits until they are gone. Blocks for up to a second.
+    /// Kills every process in this group and waits until they are gone. Blocks for up to half a minute.
     pub fn kill(&self) -> Result<(), Error> {
-        for _ in 0..LOOKS {
+        for pause in pauses() {
             let processes = self.processes();
             if processes.is_empty() {
                 return Ok(());
             }
             self.kill_once(&processes);
-            thread::sleep(BETWEEN_LOOKS);
+            thread::sleep(pause);
         }
         Err(Error::DoesNotEnd(PathBuf::from(self.path())))
     }
@@ -216,8 +225,8 @@ impl Group {
 fn inherit_cpuset(above: &Path, folder: &Path) -> Result<(), Error> {
     for file in ["cpuset.cpus", "cpuset.mems"] {
         let here = folder.join(file);
-        if here.exists() && usage::read(&here).trim().is_empty() {
-            write(&here, usage::read(&above.join(file)).trim())?;
+        if usage::read(&here).trim().is_empty() {
+            write_if_there(&here, usage::read(&above.join(file)).trim())?;
         }
     }
     Ok(())
@@ -258,11 +267,11 @@ fn remove_tree(folder: &Path) -> Result<(), Error> {
             remove_tree(&entry.path())?;
         }
     }
-    for _ in 0..LOOKS {
+    for pause in pauses() {
         match fs::remove_dir(folder) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             // The last process is reaped, but the kernel has not let go of it yet.
-            Err(error) if error.kind() == ErrorKind::ResourceBusy => thread::sleep(BETWEEN_LOOKS),
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => thread::sleep(pause),
             other => return other.map_err(Error::io("remove", folder)),
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::Error;
 use crate::group::Group;
@@ -18,7 +19,7 @@ pub enum Version {
 pub enum Hierarchies {
     /// Where each controller is mounted. Some share a mount; named hierarchies are in here by `name=…`.
     V1 {
-        controllers: BTreeMap<String, PathBuf>,
+        controllers: Arc<BTreeMap<String, PathBuf>>,
     },
     V2 {
         root: PathBuf,
@@ -58,6 +59,16 @@ impl Hierarchies {
         }
     }
 
+    /// Whether a group of this mount is of no use until it was given something of the one above.
+    pub(crate) fn hands_down(&self, mount: &Path) -> bool {
+        match self {
+            Hierarchies::V2 { .. } => true,
+            Hierarchies::V1 { controllers } => {
+                controllers.get("cpuset").is_some_and(|cpuset| cpuset == mount)
+            }
+        }
+    }
+
     fn parse(mountinfo: &str) -> Option<Self> {
         let mut controllers = BTreeMap::new();
         let mut unified = None;
@@ -77,7 +88,7 @@ impl Hierarchies {
             }
         }
         if controllers.contains_key("memory") || controllers.contains_key("cpu") {
-            return Some(Hierarchies::V1 { controllers });
+            return Some(Hierarchies::V1 { controllers: Arc::new(controllers) });
         }
         unified.map(|root| Hierarchies::V2 { root })
     }

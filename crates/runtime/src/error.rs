@@ -33,8 +33,6 @@ pub enum Error {
     SupervisorGone,
     #[error("the pod's supervisor does not answer")]
     SupervisorSilent,
-    #[error("the pod's supervisor speaks version {0} of the protocol, which we do not")]
-    SupervisorVersion(u32),
     #[error("{}", words(.0))]
     Refused(Failure),
 }

@@ -1,12 +1,13 @@
 //! After a restart: what is on the disk and what the supervisors hold is put together again, and what has ended
-//! meanwhile is noticed. While we run: what the supervisors tell.
+//! meanwhile is noticed.
 
 use std::fs;
-use std::pin::Pin;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
 
 use coracle_supervisor::protocol::{ContainerReport, Exit, Phase, decode};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 use crate::clock;
 use crate::container::{Container, NOT_STARTED, State, UNKNOWN_EXIT};
@@ -14,43 +15,89 @@ use crate::error::Error;
 use crate::node::{Node, blocking};
 use crate::records::{ContainerRecord, SandboxRecord, load, names};
 use crate::sandbox::Sandbox;
-use crate::supervise::News;
+use crate::supervise::{Supervisor, keep_trying};
+
+/// How long a restart waits for the supervisors of all pods. What is not known then is as it was written down, until
+/// they answer.
+const FIRST_ANSWERS: Duration = Duration::from_secs(2);
 
 impl Node {
-    /// Finds all pods and containers again.
+    /// Finds all pods and containers again. Their supervisors are asked all at once; who does not answer soon is waited
+    /// for by those who need it, and by nobody else.
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), Error> {
+        let mut pods = JoinSet::new();
         for id in names(&self.config.sandbox_records()) {
             let folder = self.config.sandbox_root(&id);
             let record: SandboxRecord = load(&folder).unwrap_or_default();
             let sandbox = Arc::new(Sandbox::new(id.clone(), record.clone()));
-            if !record.complete && self.is_observer {
-                continue;
-            }
             if !record.complete {
-                // We died while we made it; who asked for it does not know its id.
-                if let Err(error) = self.meet_supervisor(&sandbox).await {
-                    tracing::debug!(sandbox = id, error = %error, "an unfinished pod has no supervisor");
-                }
-                // What cannot be taken away now is tried again at the next start.
-                if let Err(error) = self.take_down(&sandbox).await {
-                    tracing::warn!(sandbox = id, error = %error, "something is left of an unfinished pod");
+                if !self.is_observer {
+                    pods.spawn(Arc::clone(self).forget_unfinished_pod(sandbox));
                 }
                 continue;
             }
             self.reserve(sandbox.name(), &id)?.keep();
             self.add_sandbox(sandbox);
         }
-        self.recover_containers().await?;
-        for sandbox in self.sandboxes().into_iter().filter(|sandbox| !sandbox.record().stopped) {
-            if let Err(error) = self.take_over(&sandbox).await {
-                tracing::warn!(sandbox = sandbox.id, error = %error, "a pod has no supervisor any more");
-                self.abandon_all(&sandbox).await;
-            }
+        let unfinished = self.recover_containers().await?;
+        for sandbox in self.sandboxes() {
+            let of_pod = |container: &&Arc<Container>| container.sandbox.id == sandbox.id;
+            let unfinished = unfinished.iter().filter(of_pod).cloned().collect();
+            pods.spawn(Arc::clone(self).recover_pod(sandbox, unfinished));
+        }
+        let all = async { while pods.join_next().await.is_some() {} };
+        if tokio::time::timeout(FIRST_ANSWERS, all).await.is_err() {
+            tracing::warn!(pods = pods.len(), "the supervisors of some pods do not answer yet");
+            pods.detach_all();
         }
         Ok(())
     }
 
-    async fn recover_containers(self: &Arc<Self>) -> Result<(), Error> {
+    /// Reaches the supervisor of a pod, and takes away the containers that we died over.
+    async fn recover_pod(self: Arc<Self>, sandbox: Arc<Sandbox>, unfinished: Vec<Arc<Container>>) {
+        if !sandbox.record().stopped {
+            match self.replace_supervisor(&sandbox).await {
+                Ok(()) => {}
+                Err(error) if sandbox.is_lost() => {
+                    tracing::warn!(sandbox = sandbox.id, error = %error, "a pod has no supervisor any more");
+                }
+                Err(_) => {
+                    tokio::spawn(keep_trying(Arc::downgrade(&self), Arc::downgrade(&sandbox)));
+                }
+            }
+            if let Some(supervisor) = sandbox.supervisor()
+                && let Err(error) = supervisor.met().await
+            {
+                tracing::warn!(sandbox = sandbox.id, error = %error, "a pod is left as it is");
+            }
+        }
+        for container in unfinished {
+            // What cannot be taken away now is tried again at the next start.
+            if let Err(error) = self.clear_away(&container).await {
+                tracing::warn!(container = container.id, error = %error, "something is left of an unfinished container");
+            }
+        }
+    }
+
+    /// Takes away a pod that we died over; who asked for it does not know its id.
+    async fn forget_unfinished_pod(self: Arc<Self>, sandbox: Arc<Sandbox>) {
+        // Its supervisor may not have come as far as its cgroup, but its socket is there: it is told to go.
+        let (news, _) = mpsc::unbounded_channel();
+        match Supervisor::reach(&self.config.sandbox_state(&sandbox.id), news).await {
+            Ok((supervisor, _)) => sandbox.set_supervisor(Arc::new(supervisor)),
+            Err(error) => {
+                tracing::debug!(sandbox = sandbox.id, error = %error, "an unfinished pod has no supervisor");
+            }
+        }
+        // What cannot be taken away now is tried again at the next start.
+        if let Err(error) = self.take_down(&sandbox).await {
+            tracing::warn!(sandbox = sandbox.id, error = %error, "something is left of an unfinished pod");
+        }
+    }
+
+    /// Reads all containers. Answers with those that we died over.
+    async fn recover_containers(self: &Arc<Self>) -> Result<Vec<Arc<Container>>, Error> {
+        let mut unfinished = Vec::new();
         for id in names(&self.config.container_records()) {
             let folder = self.config.container_root(&id);
             let record: ContainerRecord = load(&folder).unwrap_or_default();
@@ -78,23 +125,15 @@ impl Node {
             };
             let complete = record.complete;
             let container = Arc::new(Container::new(id.clone(), sandbox, record, state));
-            self.reserve(container.name(), &id)?.keep();
-            self.add_container(Arc::clone(&container));
             if !complete {
-                self.forget_unfinished(&container).await?;
+                // It never ran. Nobody is to see it while it goes: who asked for it does not know its id, and asks again.
+                unfinished.push(container);
+                continue;
             }
+            self.reserve(container.name(), &id)?.keep();
+            self.add_container(container);
         }
-        Ok(())
-    }
-
-    /// Takes away a container that we died over; who asked for it does not know its id.
-    async fn forget_unfinished(self: &Arc<Self>, container: &Arc<Container>) -> Result<(), Error> {
-        if container.sandbox.supervisor().is_none()
-            && let Err(error) = self.meet_supervisor(&container.sandbox).await
-        {
-            tracing::debug!(container = container.id, error = %error, "an unfinished container has no supervisor");
-        }
-        self.remove(container).await
+        Ok(unfinished)
     }
 
     /// Takes over what a supervisor knows of its containers. Answers with those that have not ended, and their pids.
@@ -122,7 +161,7 @@ impl Node {
 
     /// A pod without a supervisor: its containers are ended, and it is not ready any more.
     pub(crate) async fn abandon_all(&self, sandbox: &Sandbox) {
-        sandbox.set_supervisor(None);
+        drop(sandbox.lose_supervisor());
         if self.is_observer {
             return;
         }
@@ -132,35 +171,6 @@ impl Node {
         }
         for container in self.containers_of(&sandbox.id) {
             self.abandon(&container).await;
-        }
-    }
-}
-
-/// Listens to the news of a supervisor until it is gone, or nobody wants to know.
-///
-/// Boxed, because it ends in a meeting with the next supervisor, which begins with this.
-pub(crate) fn follow(
-    node: Weak<Node>,
-    sandbox: Weak<Sandbox>,
-    news: mpsc::UnboundedReceiver<News>,
-) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-    Box::pin(listen(node, sandbox, news))
-}
-
-async fn listen(node: Weak<Node>, sandbox: Weak<Sandbox>, mut news: mpsc::UnboundedReceiver<News>) {
-    while let Some(news) = news.recv().await {
-        let (Some(node), Some(sandbox)) = (node.upgrade(), sandbox.upgrade()) else { return };
-        match news {
-            News::Exited { container, exit } => {
-                let Ok(container) = node.container(&container) else { continue };
-                // Nobody hears of the end before the start.
-                drop(container.starting.lock().await);
-                node.container_ended(&container, exit);
-            }
-            News::Gone => {
-                // Who was told to go has been forgotten before.
-                return node.replace_supervisor(&sandbox).await;
-            }
         }
     }
 }

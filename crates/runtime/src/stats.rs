@@ -50,9 +50,9 @@ impl Node {
         Ok(ContainerStats {
             attributes: Some(ContainerAttributes {
                 id: container.id.clone(),
-                metadata: record.config.metadata,
-                labels: record.config.labels,
-                annotations: record.config.annotations,
+                metadata: record.config.metadata.clone(),
+                labels: record.config.labels.clone(),
+                annotations: record.config.annotations.clone(),
             }),
             cpu: Some(cpu(&usage, now)),
             memory: Some(memory(&usage, now)),
@@ -105,9 +105,9 @@ impl Node {
         Ok(PodSandboxStats {
             attributes: Some(PodSandboxAttributes {
                 id: sandbox.id.clone(),
-                metadata: record.config.metadata,
-                labels: record.config.labels,
-                annotations: record.config.annotations,
+                metadata: record.config.metadata.clone(),
+                labels: record.config.labels.clone(),
+                annotations: record.config.annotations.clone(),
             }),
             linux: Some(linux),
         })

@@ -70,7 +70,7 @@ impl Node {
         let (record, place) = (container.record(), folder.clone());
         blocking(move || {
             fs::create_dir_all(&place).map_err(Error::io("create", &place))?;
-            save(&place, &record)
+            save(&place, record.as_ref())
         })
         .await?;
         let prepared = self.rootfs.prepare(&container.id, image);
@@ -98,24 +98,25 @@ impl Node {
             record.process = process;
             record.complete = true;
         });
-        blocking(move || save(&folder, &record)).await
+        blocking(move || save(&folder, record.as_ref())).await
     }
 
     /// The container's group, with all that limits it.
     async fn make_group(&self, container: &Container, group: Group) -> Result<(), Error> {
-        let (config, pids) = (container.record().config, self.config.pids_limit);
+        let (record, pids) = (container.record(), self.config.pids_limit);
         blocking(move || {
+            let config = &record.config;
             let resources =
                 config.linux.as_ref().and_then(|linux| linux.resources.clone()).unwrap_or_default();
             group.create()?;
             group.limit(&limits(&resources, pids))?;
-            Ok(group.allow_devices(&devices::rules(&config, security(&config).privileged)?)?)
+            Ok(group.allow_devices(&devices::rules(config, security(config).privileged)?)?)
         })
         .await
     }
 
     /// Takes away all that there is of a container that does not run, complete or not.
-    pub(super) async fn clear_away(self: &Arc<Self>, container: &Arc<Container>) -> Result<(), Error> {
+    pub(crate) async fn clear_away(self: &Arc<Self>, container: &Arc<Container>) -> Result<(), Error> {
         match self.ask(&container.sandbox, Request::Delete { container: container.id.clone() }).await {
             // It may never have got there; and a supervisor that is gone holds nothing.
             Ok(_) | Err(Error::Refused(_) | Error::SupervisorGone) => {}

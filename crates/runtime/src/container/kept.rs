@@ -67,7 +67,7 @@ impl Node {
             // Who attaches is given the terminal.
             let request = Request::Attach { container: container.id.clone(), stdout: false, stderr: false };
             if let Ok((Reply::Attached { terminal: true }, mut descriptors)) =
-                supervisor.call(request, &[]).await
+                supervisor.call_at_once(request, &[]).await
             {
                 kept.terminal = descriptors.pop();
             }
@@ -89,7 +89,7 @@ impl Node {
         terminal: OwnedFd,
     ) -> Result<(), Error> {
         let request = Request::ReturnTerminal { container: container.id.clone() };
-        supervisor.call(request, &[terminal.as_fd()]).await?;
+        supervisor.call_at_once(request, &[terminal.as_fd()]).await?;
         lock(&container.kept).terminal = Some(terminal);
         Ok(())
     }

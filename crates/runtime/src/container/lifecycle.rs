@@ -13,7 +13,7 @@ use crate::node::{Node, blocking};
 use crate::records::save;
 
 /// How long a killed container may take to end: what waits for a disk may take long, and nobody is to wait with it.
-const DYING: Duration = Duration::from_secs(10);
+const DYING: Duration = Duration::from_secs(60);
 
 /// The exit code of a container whose program could not be started.
 pub(crate) const NOT_STARTED: i32 = 128;
@@ -31,7 +31,7 @@ impl Node {
         let mut started = supervisor.call(Request::Start { container: id.to_owned() }, &[]).await.map(drop);
         if matches!(started, Err(Error::SupervisorGone)) {
             // Whether the gate was opened before it was killed, who takes over knows.
-            self.replace_supervisor(&container.sandbox).await;
+            self.supervisor_of(&container.sandbox).await?.met().await?;
             if container.state() == State::Running {
                 started = Ok(());
             }
@@ -42,6 +42,8 @@ impl Node {
                 self.write_down(&container, |record| record.started_at = started_at).await?;
                 self.tell(id, &container.sandbox.id, ContainerEventType::ContainerStartedEvent);
             }
+            // It may start yet: who answers then says so.
+            Err(Error::SupervisorSilent) => return Err(Error::SupervisorSilent),
             Err(error) => {
                 let text = error.to_string();
                 let exit = Exit { code: NOT_STARTED, at: clock::now(), ..Exit::default() };
@@ -60,7 +62,7 @@ impl Node {
         change: impl FnOnce(&mut crate::records::ContainerRecord),
     ) -> Result<(), Error> {
         let (record, folder) = (container.change(change), self.config.container_root(&container.id));
-        blocking(move || save(&folder, &record)).await
+        blocking(move || save(&folder, record.as_ref())).await
     }
 
     pub(crate) async fn stop_container(self: &Arc<Self>, id: &str, grace: Duration) -> Result<(), Error> {
@@ -82,10 +84,23 @@ impl Node {
         if container.state() != State::Running {
             return Ok(());
         }
-        self.signal(container, libc::SIGKILL).await?;
+        match self.signal(container, libc::SIGKILL).await {
+            // It is wanted dead, whether its supervisor sees that or not.
+            Err(Error::SupervisorSilent) => return self.kill_unseen(container).await,
+            sent => sent?,
+        }
         if tokio::time::timeout(DYING, container.ended()).await.is_err() {
             return Err(Error::TimedOut(format!("container {:?} does not end", container.id)));
         }
+        Ok(())
+    }
+
+    /// Ends a container whose supervisor does not answer.
+    async fn kill_unseen(&self, container: &Container) -> Result<(), Error> {
+        let group = self.hierarchies.group(&container.record().cgroup);
+        blocking(move || group.kill()).await?;
+        let exit = Exit { code: 128 + libc::SIGKILL, at: clock::now(), ..Exit::default() };
+        self.container_ended(container, exit);
         Ok(())
     }
 
@@ -97,8 +112,8 @@ impl Node {
             | Err(Error::Refused(Failure::WrongPhase { .. } | Failure::Step { errno: libc::ESRCH, .. })) => {
                 Ok(())
             }
-            // No other could take over: its containers are ended.
-            Err(Error::SupervisorGone) => Ok(()),
+            // Nothing of the pod was left: its containers are ended.
+            Err(Error::SupervisorGone) if container.sandbox.is_lost() => Ok(()),
             Err(error) => Err(error),
         }
     }

@@ -22,7 +22,7 @@ use crate::sandbox::Sandbox;
 pub(crate) struct Container {
     pub(crate) id: String,
     pub(crate) sandbox: Arc<Sandbox>,
-    record: Mutex<ContainerRecord>,
+    record: Mutex<Arc<ContainerRecord>>,
     state: watch::Sender<State>,
     /// Held while it starts: nobody is to hear that it ended before they hear that it started.
     pub(crate) starting: tokio::sync::Mutex<()>,
@@ -41,21 +41,21 @@ impl Container {
         Self {
             id,
             sandbox,
-            record: Mutex::new(record),
+            record: Mutex::new(Arc::new(record)),
             state: watch::Sender::new(state),
             starting: tokio::sync::Mutex::default(),
             kept: Mutex::default(),
         }
     }
 
-    pub(crate) fn record(&self) -> ContainerRecord {
-        lock(&self.record).clone()
+    pub(crate) fn record(&self) -> Arc<ContainerRecord> {
+        Arc::clone(&lock(&self.record))
     }
 
-    pub(crate) fn change(&self, change: impl FnOnce(&mut ContainerRecord)) -> ContainerRecord {
+    pub(crate) fn change(&self, change: impl FnOnce(&mut ContainerRecord)) -> Arc<ContainerRecord> {
         let mut record = lock(&self.record);
-        change(&mut record);
-        record.clone()
+        change(Arc::make_mut(&mut record));
+        Arc::clone(&record)
     }
 
     pub(crate) fn state(&self) -> State {

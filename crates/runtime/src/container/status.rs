@@ -48,10 +48,10 @@ impl Container {
             } else {
                 stop_signal.into()
             },
-            metadata: record.config.metadata,
-            labels: record.config.labels,
-            annotations: record.config.annotations,
-            mounts: record.config.mounts,
+            metadata: record.config.metadata.clone(),
+            labels: record.config.labels.clone(),
+            annotations: record.config.annotations.clone(),
+            mounts: record.config.mounts.clone(),
         }
     }
 
@@ -65,9 +65,9 @@ impl Container {
             state: in_words(&self.state()).into(),
             created_at: record.created_at,
             image_id: record.image_id.clone(),
-            metadata: record.config.metadata,
-            labels: record.config.labels,
-            annotations: record.config.annotations,
+            metadata: record.config.metadata.clone(),
+            labels: record.config.labels.clone(),
+            annotations: record.config.annotations.clone(),
         }
     }
 }
@@ -116,21 +116,21 @@ impl Node {
             let record = container.record();
             let group = self.hierarchies.group(&record.cgroup);
             let processes: Vec<String> = group.processes().iter().map(ToString::to_string).collect();
-            info.insert("sandboxID".to_owned(), record.sandbox);
-            info.insert("cgroup".to_owned(), record.cgroup);
+            info.insert("sandboxID".to_owned(), record.sandbox.clone());
+            info.insert("cgroup".to_owned(), record.cgroup.clone());
             info.insert("processes".to_owned(), processes.join(" "));
         }
         Ok(ContainerStatusResponse { status: Some(container.status()), info })
     }
 
     pub(crate) fn list_containers(&self, filter: &ContainerFilter) -> Vec<Listed> {
-        let state = filter.state.as_ref().map(|state| state.state);
-        let listed = self.containers().into_iter().map(|container| container.listed());
-        listed
-            .filter(|container| id_matches(&container.id, &filter.id))
-            .filter(|container| id_matches(&container.pod_sandbox_id, &filter.pod_sandbox_id))
-            .filter(|container| state.is_none_or(|state| container.state == state))
-            .filter(|container| labels_match(&container.labels, &filter.label_selector))
-            .collect()
+        let state = filter.state.as_ref().map(|state| state.state());
+        let wanted = |container: &Container| {
+            id_matches(&container.id, &filter.id)
+                && id_matches(&container.sandbox.id, &filter.pod_sandbox_id)
+                && state.is_none_or(|state| in_words(&container.state()) == state)
+                && labels_match(&container.record().config.labels, &filter.label_selector)
+        };
+        self.containers().iter().filter(|one| wanted(one)).map(|one| one.listed()).collect()
     }
 }

@@ -29,7 +29,7 @@ impl Node {
             linux.resources = Some(merged(linux.resources.clone().unwrap_or_default(), resources));
         });
         let folder = self.config.container_root(id);
-        blocking(move || save(&folder, &record)).await
+        blocking(move || save(&folder, record.as_ref())).await
     }
 
     pub(crate) async fn reopen_log(self: &Arc<Self>, id: &str) -> Result<(), Error> {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use tokio::sync::{OwnedMutexGuard, Semaphore};
+use tokio::sync::{OwnedMutexGuard, Semaphore, mpsc};
 use tokio::task::{JoinError, JoinSet};
 
 use super::digest::{Digest, chain};
@@ -88,12 +88,41 @@ impl ImageStore {
         stack: Vec<Digest>,
         fetch: impl Fn(usize, Staged) -> Fetching,
     ) -> Result<Image, ImageError> {
+        let (gone, mut all_gone) = mpsc::channel(1);
+        let fetched = self.fetch_missing(&description.diff_ids, &stack, fetch, gone).await;
+        if fetched.is_err() {
+            // Others may still be unpacking: nothing is to be left when this is told.
+            all_gone.recv().await;
+        }
+        let layers = fetched?;
+        let store = Arc::clone(&self.store);
+        on_disk(move || {
+            if !layers.is_empty() {
+                store.sync()?;
+            }
+            for (at, (staged, diff_id, unpacked)) in layers {
+                store.commit(&staged, diff_id, &unpacked, &stack[..=at])?;
+            }
+            let Description { config, manifests, names, size, pinned, .. } = description;
+            store.put(NewImage { config: &config, manifests, names, layers: stack, size, pinned })
+        })
+        .await
+    }
+
+    /// Fetches the layers that are not there, some at a time. `gone` is closed when nothing of them is staged any more.
+    async fn fetch_missing(
+        &self,
+        diff_ids: &[Digest],
+        stack: &[Digest],
+        fetch: impl Fn(usize, Staged) -> Fetching,
+        gone: mpsc::Sender<()>,
+    ) -> Result<BTreeMap<usize, Fetched>, ImageError> {
         let missing = (0..stack.len()).filter(|at| !self.store.has_layer(stack[*at]));
         let room = Arc::new(Semaphore::new(self.config.parallel.max(1)));
         let mut fetching = JoinSet::new();
         for at in missing {
-            let (room, layer) = (Arc::clone(&room), fetch(at, self.store.stage()?));
-            let expected = description.diff_ids[at];
+            let staged = self.store.stage()?.followed(gone.clone());
+            let (room, layer, expected) = (Arc::clone(&room), fetch(at, staged), diff_ids[at]);
             fetching.spawn(async move {
                 let _room = room.acquire_owned().await;
                 let fetched = layer.await?;
@@ -111,18 +140,7 @@ impl ImageStore {
             let (at, fetched) = fetched.map_err(panicked)??;
             layers.insert(at, fetched);
         }
-        let store = Arc::clone(&self.store);
-        on_disk(move || {
-            if !layers.is_empty() {
-                store.sync()?;
-            }
-            for (at, (staged, diff_id, unpacked)) in layers {
-                store.commit(&staged, diff_id, &unpacked, &stack[..=at])?;
-            }
-            let Description { config, manifests, names, size, pinned, .. } = description;
-            store.put(NewImage { config: &config, manifests, names, layers: stack, size, pinned })
-        })
-        .await
+        Ok(layers)
     }
 }
 

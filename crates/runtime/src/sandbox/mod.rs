@@ -7,6 +7,7 @@ mod stop;
 pub(crate) use stop::remove_folder;
 
 use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::node::lock;
@@ -15,8 +16,11 @@ use crate::supervise::Supervisor;
 
 pub(crate) struct Sandbox {
     pub(crate) id: String,
-    record: Mutex<SandboxRecord>,
+    record: Mutex<Arc<SandboxRecord>>,
+    /// None: it was not reached yet, or will not be any more.
     supervisor: Mutex<Option<Arc<Supervisor>>>,
+    /// Nobody holds it any more, and nobody will.
+    lost: AtomicBool,
     /// The supervisor's process, if it is our child: somebody has to collect it.
     child: Mutex<Option<Child>>,
     /// Stopping and removing happen one after the other.
@@ -29,7 +33,9 @@ impl Sandbox {
     pub(crate) fn new(id: String, record: SandboxRecord) -> Self {
         Self {
             id,
-            record: Mutex::new(record),
+            // One that was stopped has lost its supervisor, whoever stopped it.
+            lost: AtomicBool::new(record.stopped),
+            record: Mutex::new(Arc::new(record)),
             supervisor: Mutex::default(),
             child: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
@@ -37,22 +43,32 @@ impl Sandbox {
         }
     }
 
-    pub(crate) fn record(&self) -> SandboxRecord {
-        lock(&self.record).clone()
+    pub(crate) fn record(&self) -> Arc<SandboxRecord> {
+        Arc::clone(&lock(&self.record))
     }
 
-    pub(crate) fn change(&self, change: impl FnOnce(&mut SandboxRecord)) -> SandboxRecord {
+    pub(crate) fn change(&self, change: impl FnOnce(&mut SandboxRecord)) -> Arc<SandboxRecord> {
         let mut record = lock(&self.record);
-        change(&mut record);
-        record.clone()
+        change(Arc::make_mut(&mut record));
+        Arc::clone(&record)
     }
 
     pub(crate) fn supervisor(&self) -> Option<Arc<Supervisor>> {
         lock(&self.supervisor).clone()
     }
 
-    pub(crate) fn set_supervisor(&self, supervisor: Option<Arc<Supervisor>>) {
-        *lock(&self.supervisor) = supervisor;
+    pub(crate) fn set_supervisor(&self, supervisor: Arc<Supervisor>) {
+        *lock(&self.supervisor) = Some(supervisor);
+    }
+
+    /// From now on it has no supervisor, and gets none. Answers with the one it had.
+    pub(crate) fn lose_supervisor(&self) -> Option<Arc<Supervisor>> {
+        self.lost.store(true, Ordering::Release);
+        lock(&self.supervisor).take()
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
     }
 
     pub(crate) fn set_child(&self, child: Child) {
@@ -63,10 +79,10 @@ impl Sandbox {
         lock(&self.child).take()
     }
 
-    /// It is ready as long as somebody holds it.
+    /// It is ready as long as somebody holds it, even if that one does not answer just now.
     pub(crate) fn is_ready(&self) -> bool {
         let record = lock(&self.record);
-        record.complete && !record.stopped && lock(&self.supervisor).is_some()
+        record.complete && !record.stopped && !self.is_lost()
     }
 
     /// The name that no other pod may have.

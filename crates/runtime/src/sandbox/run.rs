@@ -9,16 +9,13 @@ use coracle_cri::v1::{ContainerEventType, NamespaceMode, PodSandboxConfig, Proto
 use coracle_podnet::{Pod, PortMapping};
 use coracle_supervisor::protocol::Request;
 use rustix::mount::{MountFlags, mount};
-use tokio::sync::mpsc;
 
 use super::{Sandbox, name_of};
 use crate::error::Error;
 use crate::namespaces::{Pins, Wanted};
 use crate::node::{Node, blocking};
 use crate::records::{SandboxRecord, save};
-use crate::recover::follow;
 use crate::spec::{join, pod_namespaces};
-use crate::supervise::Supervisor;
 use crate::{clock, ids};
 
 /// The size of the memory that a pod's containers share, unless a volume is mounted there.
@@ -69,7 +66,7 @@ impl Node {
             record.complete = true;
         });
         let folder = self.config.sandbox_root(&sandbox.id);
-        blocking(move || save(&folder, &record)).await
+        blocking(move || save(&folder, record.as_ref())).await
     }
 
     /// The pod's addresses; none for one in the host's network.
@@ -89,7 +86,7 @@ impl Node {
             fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
         }
         let record = sandbox.record();
-        save(&root, &record)?;
+        save(&root, record.as_ref())?;
         Pins(&state).make(&wanted(&record.config), || {
             self.start_supervisor(sandbox)?;
             let shm = state.join("shm");
@@ -106,19 +103,12 @@ impl Node {
         })
     }
 
-    /// Connects to the pod's supervisor and listens to its news.
-    pub(crate) async fn meet_supervisor(self: &Arc<Self>, sandbox: &Arc<Sandbox>) -> Result<(), Error> {
-        let (sender, news) = mpsc::unbounded_channel();
-        let state = self.config.sandbox_state(&sandbox.id);
-        let (supervisor, reports) = Supervisor::connect(&state, sender).await?;
-        let supervisor = Arc::new(supervisor);
-        for (container, pid) in self.learn(sandbox, &reports) {
-            self.keep(&container, &supervisor, pid).await;
-        }
-        sandbox.set_supervisor(Some(supervisor));
-        // Whoever follows the news does not keep the node alive: it goes when its owner does.
-        tokio::spawn(follow(Arc::downgrade(self), Arc::downgrade(sandbox), news));
-        Ok(())
+    /// Connects to the supervisor that was just started.
+    async fn meet_supervisor(self: &Arc<Self>, sandbox: &Arc<Sandbox>) -> Result<(), Error> {
+        let turn = sandbox.supervision.lock().await;
+        let supervisor = self.reach_supervisor(sandbox).await?;
+        drop(turn);
+        supervisor.met().await
     }
 
     /// The process that holds the PID namespace which the pod's containers share.
@@ -133,8 +123,9 @@ impl Node {
 
     /// The pod, as its network knows it.
     pub(crate) fn pod(&self, sandbox: &Sandbox) -> Pod {
-        let config = sandbox.record().config;
-        let metadata = config.metadata.unwrap_or_default();
+        let record = sandbox.record();
+        let config = &record.config;
+        let metadata = config.metadata.clone().unwrap_or_default();
         let port = |port: i32| u16::try_from(port).unwrap_or_default();
         let ports = config.port_mappings.iter().filter(|mapping| mapping.host_port > 0);
         Pod {
@@ -155,7 +146,7 @@ impl Node {
                     host_ip: mapping.host_ip.parse().ok(),
                 })
                 .collect(),
-            annotations: config.annotations.into_iter().collect(),
+            annotations: config.annotations.clone().into_iter().collect(),
         }
     }
 }

@@ -22,7 +22,7 @@ impl Sandbox {
 
     pub(crate) fn status(&self) -> PodSandboxStatus {
         let record = self.record();
-        let mut addresses = record.addresses.into_iter();
+        let mut addresses = record.addresses.iter().cloned();
         let network = PodSandboxNetworkStatus {
             ip: addresses.next().unwrap_or_default(),
             additional_ips: addresses.map(|ip| PodIp { ip }).collect(),
@@ -30,14 +30,14 @@ impl Sandbox {
         let options = Some(pod_namespaces(&record.config));
         PodSandboxStatus {
             id: self.id.clone(),
-            metadata: record.config.metadata,
+            metadata: record.config.metadata.clone(),
             state: self.state().into(),
             created_at: record.created_at,
             network: Some(network),
             linux: Some(LinuxPodSandboxStatus { namespaces: Some(Namespace { options }) }),
-            labels: record.config.labels,
-            annotations: record.config.annotations,
-            runtime_handler: record.handler,
+            labels: record.config.labels.clone(),
+            annotations: record.config.annotations.clone(),
+            runtime_handler: record.handler.clone(),
         }
     }
 
@@ -45,12 +45,12 @@ impl Sandbox {
         let record = self.record();
         PodSandbox {
             id: self.id.clone(),
-            metadata: record.config.metadata,
+            metadata: record.config.metadata.clone(),
             state: self.state().into(),
             created_at: record.created_at,
-            labels: record.config.labels,
-            annotations: record.config.annotations,
-            runtime_handler: record.handler,
+            labels: record.config.labels.clone(),
+            annotations: record.config.annotations.clone(),
+            runtime_handler: record.handler.clone(),
         }
     }
 }
@@ -72,12 +72,12 @@ impl Node {
     }
 
     pub(crate) fn list_sandboxes(&self, filter: &PodSandboxFilter) -> Vec<PodSandbox> {
-        let state = filter.state.as_ref().map(|state| state.state);
-        let listed = self.sandboxes().into_iter().map(|sandbox| sandbox.listed());
-        listed
-            .filter(|sandbox| id_matches(&sandbox.id, &filter.id))
-            .filter(|sandbox| state.is_none_or(|state| sandbox.state == state))
-            .filter(|sandbox| labels_match(&sandbox.labels, &filter.label_selector))
-            .collect()
+        let state = filter.state.as_ref().map(|state| state.state());
+        let wanted = |sandbox: &Sandbox| {
+            id_matches(&sandbox.id, &filter.id)
+                && state.is_none_or(|state| sandbox.state() == state)
+                && labels_match(&sandbox.record().config.labels, &filter.label_selector)
+        };
+        self.sandboxes().iter().filter(|one| wanted(one)).map(|one| one.listed()).collect()
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use coracle_cri::v1::{ContainerEventType, NamespaceMode};
 use coracle_supervisor::protocol::Request;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::Sandbox;
 use crate::error::Error;
@@ -38,7 +39,7 @@ impl Node {
         self.let_go(sandbox).await?;
         let record = sandbox.change(|record| record.stopped = true);
         let folder = self.config.sandbox_root(&sandbox.id);
-        blocking(move || save(&folder, &record)).await?;
+        blocking(move || save(&folder, record.as_ref())).await?;
         self.tell(&sandbox.id, &sandbox.id, ContainerEventType::ContainerStoppedEvent);
         Ok(())
     }
@@ -77,23 +78,27 @@ impl Node {
         .await
     }
 
-    /// Ends the pod's supervisor.
+    /// Ends the pod's supervisor: it is asked to, and killed if it does not answer. Its containers have ended.
     async fn dismiss(&self, sandbox: &Sandbox) {
         let turn = sandbox.supervision.lock().await;
-        // A supervisor that was started but never met does not know that it is not needed.
-        let mut child = sandbox.take_child();
-        match sandbox.supervisor() {
-            Some(supervisor) => {
-                sandbox.set_supervisor(None);
-                if let Err(error) = supervisor.call(Request::Quit {}, &[]).await {
-                    // One that goes before its answer is read has done what it was asked.
-                    if !matches!(error, Error::SupervisorGone) {
-                        tracing::warn!(sandbox = sandbox.id, error = %error, "the supervisor does not quit");
-                    }
-                    child.as_mut().map_or(Ok(()), std::process::Child::kill).unwrap_or_default();
+        let mut goes = false;
+        if let Some(supervisor) = sandbox.lose_supervisor() {
+            let asked = tokio::time::timeout(FAREWELL, supervisor.call_at_once(Request::Quit {}, &[])).await;
+            // One that goes before its answer is read has done what it was asked.
+            goes = matches!(asked, Ok(Ok(_) | Err(Error::SupervisorGone)));
+            if !goes {
+                tracing::warn!(sandbox = sandbox.id, "a supervisor does not quit, and is killed");
+            }
+        }
+        let child = sandbox.take_child();
+        if !goes {
+            let processes = child.iter().filter_map(|child| i32::try_from(child.id()).ok());
+            for process in processes.chain(self.supervisor_processes(&sandbox.id)) {
+                if let Some(pid) = Pid::from_raw(process) {
+                    // It may have ended by itself.
+                    kill_process(pid, Signal::KILL).unwrap_or_default();
                 }
             }
-            None => child.as_mut().map_or(Ok(()), std::process::Child::kill).unwrap_or_default(),
         }
         if let Some(mut child) = child {
             let ended = tokio::time::timeout(FAREWELL, blocking(move || child.wait())).await;

@@ -4,5 +4,8 @@ mod connection;
 mod program;
 mod takeover;
 
-pub(crate) use connection::{Exec, News, Supervisor};
+pub(crate) use connection::{Exec, Supervisor};
 pub(crate) use program::Program;
+pub(crate) use takeover::keep_trying;
+
+use connection::{Introduction, News};

@@ -71,6 +71,11 @@ impl Node {
 
     /// Is not there for a while, and comes back as another runtime of the same node.
     pub(crate) async fn away(&mut self, time: Duration) {
+        self.away_while(tokio::time::sleep(time)).await;
+    }
+
+    /// The same until something has happened.
+    pub(crate) async fn away_while(&mut self, happens: impl Future<Output = ()>) {
         // The old one goes when another takes its place.
         let nowhere = tempfile::tempdir().unwrap();
         let elsewhere = Config {
@@ -79,7 +84,7 @@ impl Node {
             ..self.config.clone()
         };
         self.runtime = open(&elsewhere).await;
-        tokio::time::sleep(time).await;
+        happens.await;
         self.runtime = open(&self.config).await;
     }
 
@@ -108,6 +113,10 @@ impl Node {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         panic!("{container} does not print {line}");
+    }
+
+    pub(crate) fn instance(&self) -> String {
+        self.config.instance.clone()
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -1,6 +1,7 @@
 //! One suite over the runtime trait, for our runtime and for containerd behind its socket: both answer alike.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
+mod calls;
 #[path = "../common/mod.rs"]
 mod common;
 mod containerd;
@@ -91,6 +92,7 @@ async fn play(runtime: &dyn Runtime, pod: &PodSandboxConfig, image: &str) {
     assert_eq!(listed.unwrap().len(), 1);
     output_and_exit(runtime, &sandbox, pod, image).await;
     commands(runtime, &sandbox, pod, image).await;
+    calls::answered(runtime, &sandbox, pod, image).await;
     ends(runtime, &sandbox, pod, image).await;
     missing_program(runtime, &sandbox, pod, image).await;
     runtime.stop_pod_sandbox(&sandbox).await.unwrap();

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use rustix::fs::{Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
+use tokio::sync::mpsc;
 
 use super::{Layer, State, Store, StoreError, failed, files};
 use crate::images::digest::Digest;
@@ -18,9 +19,18 @@ use crate::images::unpack::Unpacked;
 /// A folder in which a layer is being made. It goes with this value, unless it is committed.
 pub(crate) struct Staged {
     path: PathBuf,
+    /// Closed when the folder is gone.
+    gone: Option<mpsc::Sender<()>>,
 }
 
 impl Staged {
+    /// Whoever has the other end hears when the folder is gone.
+    pub(crate) fn followed(self, gone: mpsc::Sender<()>) -> Staged {
+        let mut staged = self;
+        staged.gone = Some(gone);
+        staged
+    }
+
     /// Where the layer's content goes.
     pub(crate) fn content(&self) -> PathBuf {
         self.path.join("diff")
@@ -56,7 +66,7 @@ impl Drop for Held {
 
 impl Store {
     pub(crate) fn stage(&self) -> Result<Staged, StoreError> {
-        let staged = Staged { path: self.path(format!("staging/{}", self.number())) };
+        let staged = Staged { path: self.path(format!("staging/{}", self.number())), gone: None };
         let content = staged.content();
         std::fs::create_dir_all(&content).map_err(failed("make", &content))?;
         Ok(staged)
@@ -138,7 +148,7 @@ impl Store {
         let mut aside = Vec::new();
         for layer in unneeded {
             let path = self.layer_path(layer);
-            let staged = Staged { path: self.path(format!("staging/{}", self.number())) };
+            let staged = Staged { path: self.path(format!("staging/{}", self.number())), gone: None };
             std::fs::rename(&path, &staged.path).map_err(failed("rename", &path))?;
             state.layers.remove(&layer);
             aside.push(staged);

@@ -1,7 +1,9 @@
 //! The seccomp filter of a container, as a program for the kernel.
 //!
-//! The program looks at the number of a call, in few cases at its first argument, and says yes, or EPERM. It is assembled
-//! here and loaded by the supervisor, for containers and for what is executed in them.
+//! The program looks at the number of a call, in few cases at its first argument, and says yes, or EPERM. A call newer than
+//! all that it knows gets ENOSYS, so that programs fall back to what there was before. Numbers mean other calls in programs
+//! of 32 bits (i386, and x32 with short pointers): each kind has a section of its own. It is assembled here and loaded
+//! by the supervisor, for containers and for what is executed in them.
 
 mod calls;
 
@@ -12,7 +14,7 @@ use coracle_cri::v1::security_profile::ProfileType;
 
 use super::capabilities::has;
 use crate::error::Error;
-use calls::{EVERYBODY, WITH_CAPABILITY};
+use calls::{CLONE, CLONE3, Call, EVERYBODY, NO, OF_X32, PERSONALITY, SOCKET, WITH_CAPABILITY};
 
 /// The programs to load; none for a container that is not confined.
 pub(super) fn filter(
@@ -32,7 +34,9 @@ pub(super) fn filter(
 // Classic BPF: load a word, jump, return; and what seccomp puts where.
 const LOAD: u16 = 0x20;
 const AND: u16 = 0x54;
+const JUMP: u16 = 0x05;
 const JUMP_IF_EQUAL: u16 = 0x15;
+const JUMP_IF_GREATER: u16 = 0x25;
 const JUMP_IF_NOT_LESS: u16 = 0x35;
 const RETURN: u16 = 0x06;
 const NUMBER_AT: u32 = 0;
@@ -42,11 +46,14 @@ const ALLOW: u32 = 0x7fff_0000;
 const ERRNO: u32 = 0x0005_0000;
 const KILL_PROCESS: u32 = 0x8000_0000;
 
-#[cfg(target_arch = "x86_64")]
-const ARCHITECTURE: u32 = 0xc000_003e;
+/// The numbers of calls below are those of one kind of machine.
+const _: () = assert!(cfg!(target_arch = "x86_64"), "no filter is known for this architecture");
 
-/// From here on numbers are those of a second way to call, which we do not know.
-const FOREIGN_NUMBERS: u32 = 0x4000_0000;
+const X86_64: u32 = 0xc000_003e;
+const I386: u32 = 0x4000_0003;
+
+/// From here on numbers are those of programs with pointers of 32 bits (x32).
+const SHORT_POINTERS: u32 = 0x4000_0000;
 
 /// Flags of `clone` that make namespaces.
 const NEW_NAMESPACES: u32 = 0x7e02_0000;
@@ -54,7 +61,33 @@ const NEW_NAMESPACES: u32 = 0x7e02_0000;
 /// Personalities that change nothing that matters.
 const PERSONALITIES: [u32; 5] = [0x0, 0x0008, 0x2_0000, 0x2_0008, 0xffff_ffff];
 
-const VSOCK: u32 = 40;
+/// Families of sockets that reach the kernel's keys, and other machines of the same host.
+const REFUSED_SOCKETS: [u32; 2] = [38, 40];
+
+/// What numbers mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Abi {
+    Native,
+    ShortPointers,
+    Bits32,
+}
+
+impl Abi {
+    /// The number of a call; none where there is no such call.
+    fn number(self, call: Call) -> Option<u32> {
+        let (_, native, bits32) = call;
+        let number = match self {
+            Abi::Native => native,
+            Abi::Bits32 => bits32,
+            Abi::ShortPointers if native == NO => NO,
+            Abi::ShortPointers => {
+                let other = OF_X32.iter().find(|(of, _)| *of == native).map_or(native, |(_, number)| *number);
+                if other == NO { NO } else { SHORT_POINTERS + other }
+            }
+        };
+        (number != NO).then_some(number)
+    }
+}
 
 #[derive(Clone, Copy)]
 struct Instruction {
@@ -65,39 +98,53 @@ struct Instruction {
 }
 
 fn runtime_default(capabilities: u64) -> Vec<Instruction> {
+    let [native, short_pointers, bits32] =
+        [Abi::Native, Abi::ShortPointers, Abi::Bits32].map(|abi| section(abi, capabilities));
     let mut program = vec![
         load(ARCHITECTURE_AT),
-        jump(JUMP_IF_EQUAL, ARCHITECTURE, 1, 0),
+        jump(JUMP_IF_EQUAL, X86_64, 0, 1),
+        // Over the three instructions that follow, and the section.
+        far_jump(bits32.len() + 3),
+        jump(JUMP_IF_EQUAL, I386, 1, 0),
         answer(KILL_PROCESS),
         load(NUMBER_AT),
-        jump(JUMP_IF_NOT_LESS, FOREIGN_NUMBERS, 0, 1),
-        answer(refusal(libc::EPERM)),
     ];
+    program.extend(bits32);
+    program.extend([load(NUMBER_AT), jump(JUMP_IF_NOT_LESS, SHORT_POINTERS, 0, 1), far_jump(native.len())]);
+    program.extend(native);
+    program.extend(short_pointers);
+    program
+}
+
+/// What holds for one kind of programs. The number is loaded.
+fn section(abi: Abi, capabilities: u64) -> Vec<Instruction> {
+    let allowed = allowed(abi, capabilities);
+    let newest = allowed.last().copied().unwrap_or_default();
+    let mut program = vec![jump(JUMP_IF_GREATER, newest, 0, 1), answer(refusal(libc::ENOSYS))];
     if !has(capabilities, "SYS_ADMIN") {
-        program.extend(clones());
+        program.extend(clones(abi));
     }
-    let no_vsock = [
-        load(FIRST_ARGUMENT_AT),
-        jump(JUMP_IF_EQUAL, VSOCK, 1, 0),
-        answer(ALLOW),
-        answer(refusal(libc::EPERM)),
-    ];
-    program.extend(when(libc::SYS_socket, &no_vsock));
+    let mut sockets = vec![load(FIRST_ARGUMENT_AT)];
+    for refused in REFUSED_SOCKETS {
+        sockets.extend([jump(JUMP_IF_EQUAL, refused, 0, 1), answer(refusal(libc::EPERM))]);
+    }
+    sockets.push(answer(ALLOW));
+    program.extend(when(abi, SOCKET, &sockets));
     let mut personality = vec![load(FIRST_ARGUMENT_AT)];
     for known in PERSONALITIES {
         personality.extend([jump(JUMP_IF_EQUAL, known, 0, 1), answer(ALLOW)]);
     }
     personality.push(answer(refusal(libc::EPERM)));
-    program.extend(when(libc::SYS_personality, &personality));
-    program.extend(search(&edges(&allowed(capabilities)), false));
+    program.extend(when(abi, PERSONALITY, &personality));
+    program.extend(search(&edges(&allowed), false));
     program
 }
 
 /// The calls that are allowed whatever their arguments.
-fn allowed(capabilities: u64) -> BTreeSet<u32> {
+fn allowed(abi: Abi, capabilities: u64) -> BTreeSet<u32> {
     let gated = WITH_CAPABILITY.iter().filter(|(capability, _)| has(capabilities, capability));
     let calls = EVERYBODY.iter().chain(gated.flat_map(|(_, calls)| calls.iter()));
-    calls.map(|call| number(*call)).collect()
+    calls.filter_map(|call| abi.number(*call)).collect()
 }
 
 /// The numbers from which on another answer holds than below them.
@@ -128,9 +175,8 @@ fn search(edges: &[u32], is_allowed: bool) -> Vec<Instruction> {
 
 /// Processes may be made, namespaces may not. Into the arguments of `clone3` no filter can look: who calls it is told that
 /// it does not exist, and falls back to `clone`.
-fn clones() -> Vec<Instruction> {
-    let mut program =
-        vec![jump(JUMP_IF_EQUAL, number(libc::SYS_clone3), 0, 1), answer(refusal(libc::ENOSYS))];
+fn clones(abi: Abi) -> Vec<Instruction> {
+    let mut program = when(abi, CLONE3, &[answer(refusal(libc::ENOSYS))]);
     let no_namespaces = [
         load(FIRST_ARGUMENT_AT),
         Instruction { code: AND, if_true: 0, if_false: 0, value: NEW_NAMESPACES },
@@ -138,20 +184,17 @@ fn clones() -> Vec<Instruction> {
         answer(ALLOW),
         answer(refusal(libc::EPERM)),
     ];
-    program.extend(when(libc::SYS_clone, &no_namespaces));
+    program.extend(when(abi, CLONE, &no_namespaces));
     program
 }
 
 /// These instructions, which answer in any case, for one call alone.
-fn when(call: i64, then: &[Instruction]) -> Vec<Instruction> {
+fn when(abi: Abi, call: Call, then: &[Instruction]) -> Vec<Instruction> {
+    let Some(number) = abi.number(call) else { return Vec::new() };
     let length = u8::try_from(then.len()).expect("a few instructions");
-    let mut whole = vec![jump(JUMP_IF_EQUAL, number(call), 0, length)];
+    let mut whole = vec![jump(JUMP_IF_EQUAL, number, 0, length)];
     whole.extend(then);
     whole
-}
-
-fn number(call: i64) -> u32 {
-    u32::try_from(call).expect("numbers of calls are small")
 }
 
 fn refusal(errno: i32) -> u32 {
@@ -164,6 +207,11 @@ fn load(at: u32) -> Instruction {
 
 fn jump(code: u16, value: u32, if_true: u8, if_false: u8) -> Instruction {
     Instruction { code, if_true, if_false, value }
+}
+
+/// Passes over so many instructions, however many they are.
+fn far_jump(over: usize) -> Instruction {
+    jump(JUMP, u32::try_from(over).expect("programs are short"), 0, 0)
 }
 
 fn answer(value: u32) -> Instruction {
@@ -184,60 +232,110 @@ mod tests {
     use super::*;
 
     /// What the program answers, played by hand.
-    fn play(program: &[Instruction], call: i64, argument: u32) -> u32 {
+    fn play(program: &[Instruction], architecture: u32, call: u32, argument: u32) -> u32 {
         let (mut at, mut word) = (0, 0);
         loop {
             let one = program[at];
             at += 1;
             let jump = |yes: bool| usize::from(if yes { one.if_true } else { one.if_false });
             match one.code {
-                LOAD if one.value == ARCHITECTURE_AT => word = ARCHITECTURE,
-                LOAD if one.value == NUMBER_AT => word = number(call),
+                LOAD if one.value == ARCHITECTURE_AT => word = architecture,
+                LOAD if one.value == NUMBER_AT => word = call,
                 LOAD => word = argument,
                 AND => word &= one.value,
+                JUMP => at += one.value as usize,
                 JUMP_IF_EQUAL => at += jump(word == one.value),
+                JUMP_IF_GREATER => at += jump(word > one.value),
                 JUMP_IF_NOT_LESS => at += jump(word >= one.value),
                 _ => return one.value,
             }
         }
     }
 
-    fn check(capabilities: u64, call: i64, argument: u32, expected: u32) {
-        assert_eq!(
-            play(&runtime_default(capabilities), call, argument),
-            expected,
-            "call {call} with {argument:#x}"
-        );
+    const EPERM: u32 = ERRNO | libc::EPERM.cast_unsigned();
+    const ENOSYS: u32 = ERRNO | libc::ENOSYS.cast_unsigned();
+    const ADMIN: u64 = 1 << 21;
+
+    fn check(capabilities: u64, architecture: u32, call: u32, argument: u32, expected: u32) {
+        let answer = play(&runtime_default(capabilities), architecture, call, argument);
+        assert_eq!(answer, expected, "call {call} of {architecture:#x} with {argument:#x}");
     }
 
     #[test]
     fn the_default_lets_programs_work_and_keeps_them_from_the_kernel() {
-        let admin = 1 << 21;
+        let check = |capabilities, call: i64, argument, expected| {
+            check(capabilities, X86_64, u32::try_from(call).unwrap(), argument, expected);
+        };
         check(0, libc::SYS_read, 0, ALLOW);
-        check(0, libc::SYS_mount, 0, refusal(libc::EPERM));
-        check(admin, libc::SYS_mount, 0, ALLOW);
+        check(0, libc::SYS_mount, 0, EPERM);
+        check(ADMIN, libc::SYS_mount, 0, ALLOW);
         check(0, libc::SYS_clone, 0x11, ALLOW);
-        check(0, libc::SYS_clone, 0x1000_0000, refusal(libc::EPERM));
-        check(admin, libc::SYS_clone, 0x1000_0000, ALLOW);
-        check(0, libc::SYS_clone3, 0, refusal(libc::ENOSYS));
+        check(0, libc::SYS_clone, 0x1000_0000, EPERM);
+        check(ADMIN, libc::SYS_clone, 0x1000_0000, ALLOW);
+        check(0, libc::SYS_clone3, 0, ENOSYS);
         check(0, libc::SYS_socket, 2, ALLOW);
-        check(0, libc::SYS_socket, VSOCK, refusal(libc::EPERM));
+        check(0, libc::SYS_socket, 38, EPERM);
+        check(0, libc::SYS_socket, 39, ALLOW);
+        check(0, libc::SYS_socket, 40, EPERM);
         check(0, libc::SYS_personality, 0x2_0008, ALLOW);
-        check(0, libc::SYS_personality, 0x4_0000, refusal(libc::EPERM));
-        check(0, libc::SYS_keyctl, 0, refusal(libc::EPERM));
-        check(0, i64::from(FOREIGN_NUMBERS), 0, refusal(libc::EPERM));
+        check(0, libc::SYS_personality, 0x4_0000, EPERM);
+        check(0, libc::SYS_keyctl, 0, EPERM);
+    }
+
+    #[test]
+    fn what_is_newer_than_the_filter_does_not_exist() {
+        check(0, X86_64, 466, 0, ALLOW);
+        check(0, X86_64, 467, 0, ENOSYS);
+        check(0, X86_64, 0x3fff_ffff, 0, ENOSYS);
+        check(0, I386, 467, 0, ENOSYS);
+        check(0, I386, u32::MAX, 0, ENOSYS);
+        check(0, X86_64, SHORT_POINTERS + 548, 0, ENOSYS);
+        check(0, X86_64, u32::MAX, 0, ENOSYS);
+    }
+
+    #[test]
+    fn programs_of_32_bits_are_confined_by_their_own_numbers() {
+        // read, write and mmap2; mount; clone with namespaces; socket of a refused family; socketcall.
+        check(0, I386, 3, 0, ALLOW);
+        check(0, I386, 4, 0, ALLOW);
+        check(0, I386, 192, 0, ALLOW);
+        check(0, I386, 21, 0, EPERM);
+        check(ADMIN, I386, 21, 0, ALLOW);
+        check(0, I386, 120, 0x1000_0000, EPERM);
+        check(0, I386, 120, 0x11, ALLOW);
+        check(0, I386, 359, 40, EPERM);
+        check(0, I386, 102, 0, ALLOW);
+        check(0, I386, 435, 0, ENOSYS);
+        // With short pointers: read, ioctl by its own number and not by the other's, mount.
+        check(0, X86_64, SHORT_POINTERS, 0, ALLOW);
+        check(0, X86_64, SHORT_POINTERS + 514, 0, ALLOW);
+        check(0, X86_64, SHORT_POINTERS + 16, 0, EPERM);
+        check(0, X86_64, SHORT_POINTERS + 165, 0, EPERM);
+        check(0, 0xc000_00b7, 0, 0, KILL_PROCESS);
     }
 
     #[test]
     fn every_number_is_found_among_those_that_are_allowed_or_not() {
-        let by_arguments = [libc::SYS_clone, libc::SYS_clone3, libc::SYS_socket, libc::SYS_personality];
-        for capabilities in [0, 1 << 21, u64::MAX] {
-            let (program, allowed) = (runtime_default(capabilities), allowed(capabilities));
-            for call in (0..1000).filter(|call| !by_arguments.contains(call)) {
-                let expected = if allowed.contains(&number(call)) { ALLOW } else { refusal(libc::EPERM) };
-                assert_eq!(play(&program, call, 0), expected, "call {call}");
+        let by_arguments = [CLONE, CLONE3, SOCKET, PERSONALITY];
+        for capabilities in [0, ADMIN, u64::MAX] {
+            let program = runtime_default(capabilities);
+            let kinds = [(Abi::Native, X86_64, 0), (Abi::Bits32, I386, 0)];
+            for (abi, architecture, from) in
+                kinds.into_iter().chain([(Abi::ShortPointers, X86_64, SHORT_POINTERS)])
+            {
+                let allowed = allowed(abi, capabilities);
+                let newest = *allowed.last().unwrap();
+                let special: Vec<u32> = by_arguments.iter().filter_map(|call| abi.number(*call)).collect();
+                for call in (from..from + 1000).filter(|call| !special.contains(call)) {
+                    let expected = match call {
+                        call if allowed.contains(&call) => ALLOW,
+                        call if call > newest => ENOSYS,
+                        _ => EPERM,
+                    };
+                    assert_eq!(play(&program, architecture, call, 0), expected, "call {call} of {abi:?}");
+                }
             }
-            assert!(program.len() < 400, "{} instructions", program.len());
+            assert!(program.len() < 1200, "{} instructions", program.len());
         }
     }
 }

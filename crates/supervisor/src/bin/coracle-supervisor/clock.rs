@@ -8,6 +8,12 @@ pub(crate) fn now() -> i64 {
     time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
+/// Nanoseconds by a clock that never jumps.
+pub(crate) fn ticking() -> i64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
 /// A time as RFC 3339 has it, in UTC with all nine digits.
 pub(crate) fn stamp(nanoseconds: i64) -> String {
     let (seconds, fraction) = (nanoseconds.div_euclid(1_000_000_000), nanoseconds.rem_euclid(1_000_000_000));

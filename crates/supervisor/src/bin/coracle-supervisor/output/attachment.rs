@@ -1,24 +1,32 @@
 //! Somebody who is attached to a container's output, and gets a copy from then on.
+//!
+//! Who reads slowly makes the container wait, as a terminal would. Who does not read at all is let go: no client may stop
+//! a container.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 
 /// What may wait for somebody who reads slowly before the container has to wait too.
-const PATIENCE: usize = 256 << 10;
+const MOST_WAITING: usize = 256 << 10;
+
+/// How long somebody for whom that much waits may take nothing, in nanoseconds.
+const PATIENCE: i64 = 2_000_000_000;
 
 pub(crate) struct Attachment {
     pub(crate) token: u64,
     /// None when they are gone.
     sink: Option<OwnedFd>,
     waiting: Vec<u8>,
+    /// Since when the container waits and nothing was taken, by the clock that never jumps.
+    stalled: Option<i64>,
     ending: bool,
 }
 
 impl Attachment {
     /// `sink` must not block.
     pub(crate) fn new(token: u64, sink: OwnedFd) -> Self {
-        Self { token, sink: Some(sink), waiting: Vec::new(), ending: false }
+        Self { token, sink: Some(sink), waiting: Vec::new(), stalled: None, ending: false }
     }
 
     pub(crate) fn send(&mut self, chunk: &[u8]) {
@@ -44,7 +52,10 @@ impl Attachment {
                 return;
             }
             match rustix::io::write(sink, &self.waiting) {
-                Ok(count) => drop(self.waiting.drain(..count)),
+                Ok(count) => {
+                    self.waiting.drain(..count);
+                    self.stalled = None;
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return,
                 Err(_) => self.close(),
@@ -59,7 +70,12 @@ impl Attachment {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.waiting.len() > PATIENCE
+        self.waiting.len() > MOST_WAITING
+    }
+
+    /// When its time is over; none while it holds nobody up.
+    pub(crate) fn deadline(&mut self, now: i64) -> Option<i64> {
+        self.is_full().then(|| *self.stalled.get_or_insert(now) + PATIENCE)
     }
 
     pub(crate) fn is_gone(&self) -> bool {
@@ -72,5 +88,28 @@ impl Attachment {
 
     pub(crate) fn sink(&self) -> Option<BorrowedFd<'_>> {
         self.sink.as_ref().map(|sink| sink.as_fd())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::pipe::{PipeFlags, pipe_with};
+
+    use super::*;
+
+    #[test]
+    fn who_takes_nothing_has_a_deadline_and_who_takes_something_another_one() {
+        let (reader, writer) = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC).unwrap();
+        let mut attachment = Attachment::new(1, writer);
+        attachment.send(&[0; 1000]);
+        assert_eq!(attachment.deadline(10), None, "nothing waits");
+        attachment.send(&vec![0; 2 * MOST_WAITING]);
+        assert_eq!(attachment.deadline(10), Some(10 + PATIENCE));
+        assert_eq!(attachment.deadline(20), Some(10 + PATIENCE));
+        attachment.flush();
+        assert_eq!(attachment.deadline(30), Some(10 + PATIENCE), "nothing was taken");
+        rustix::io::read(&reader, &mut [0; 8192]).unwrap();
+        attachment.flush();
+        assert_eq!(attachment.deadline(40), Some(40 + PATIENCE));
     }
 }

@@ -98,6 +98,10 @@ impl Output {
                 Ok(count) => {
                     text.clear();
                     self.lines.feed(&chunk[..count], &mut text);
+                    if self.spool.as_ref().is_some_and(Spool::is_overdue) {
+                        // A line without an end: so far it is a part, and what was kept of it can go.
+                        self.lines.end(&mut text);
+                    }
                     self.write(&text, log);
                     self.attachments.iter_mut().for_each(|attachment| attachment.send(&chunk[..count]));
                     if self.is_held_up() && !all {
@@ -129,5 +133,45 @@ impl Output {
 
     pub(crate) fn source(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         self.source.as_ref().map(|source| source.as_fd())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use rustix::pipe::{PipeFlags, pipe_with};
+
+    use super::*;
+
+    #[test]
+    fn output_without_newlines_fills_no_spool() {
+        let folder = std::env::temp_dir().join(format!("coracle-spool-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
+        let mut log = Log::open(Some(&path("log")), &path("progress")).unwrap();
+        let (reader, writer) = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC).unwrap();
+        let mut output = Output::new(Stream::Stdout, reader, Some(Spool::open(&path("spool")).unwrap()));
+        let mut printed = Vec::new();
+        // Chunks of an odd length, so that no part of a line ends with one.
+        for turn in 0..2000_u32 {
+            let chunk = vec![b'a' + u8::try_from(turn % 26).unwrap(); 5003];
+            rustix::io::write(&writer, &chunk).unwrap();
+            printed.extend_from_slice(&chunk);
+            assert_eq!(output.pump(&mut log, false), Pumped::Empty);
+            assert!(fs::metadata(path("spool")).unwrap().len() < 3 << 20, "after {} bytes", printed.len());
+        }
+        drop(writer);
+        assert_eq!(output.pump(&mut log, true), Pumped::Ended);
+        let mut logged = Vec::new();
+        for line in fs::read_to_string(path("log")).unwrap().lines() {
+            let mut parts = line.splitn(4, ' ').skip(2);
+            assert_eq!(parts.next(), Some("P"));
+            let text = parts.next().unwrap();
+            assert!(text.len() <= 16 << 10, "a part of {} bytes", text.len());
+            logged.extend_from_slice(text.as_bytes());
+        }
+        assert!(logged == printed, "{} bytes of {} are in the log", logged.len(), printed.len());
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

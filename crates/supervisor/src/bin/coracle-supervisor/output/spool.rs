@@ -11,8 +11,9 @@ use std::os::unix::fs::FileExt as _;
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
-/// How much may be in the file before it begins anew.
+/// How much may be in the file before it begins anew where a line ends, and before it does so in any case.
 const LONGEST: u64 = 1 << 20;
+const OVERDUE: u64 = 2 << 20;
 
 pub(crate) struct Spool {
     file: File,
@@ -50,6 +51,11 @@ impl Spool {
             Ok(()) => rest,
             Err(_) => Vec::new(),
         }
+    }
+
+    /// Whether it has waited too long for a chunk that ends with a line.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.end > OVERDUE
     }
 
     /// Begins anew, if that is worth it. All that is in there must be in the log.

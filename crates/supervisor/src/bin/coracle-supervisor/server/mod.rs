@@ -77,7 +77,8 @@ pub(crate) fn run(pod: &str, cgroups: &[String]) -> io::Result<()> {
     let mut events = Vec::with_capacity(64);
     while !server.quitting {
         events.clear();
-        match epoll::wait(&server.epoll, rustix::buffer::spare_capacity(&mut events), None) {
+        let timeout = server.let_stalled_go();
+        match epoll::wait(&server.epoll, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()) {
             Err(rustix::io::Errno::INTR) => continue,
             other => other?,
         };

@@ -3,10 +3,12 @@
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use coracle_supervisor::protocol::{Failure, Reply};
+use rustix::event::Timespec;
 use rustix::event::epoll::EventFlags;
 
 use super::requests::{input_of, wrong_phase};
 use super::{Server, Source};
+use crate::clock;
 use crate::container::Asker;
 use crate::output::{Attachment, Pumped, Stream};
 use crate::step::During as _;
@@ -115,6 +117,32 @@ impl Server {
             self.listen_to_output(id, index, true);
         }
         self.tend_attachments(id, index);
+    }
+
+    /// Lets those go who hold a container up and take nothing. Answers how long the next of them has; none: nobody is.
+    pub(super) fn let_stalled_go(&mut self) -> Option<Timespec> {
+        let now = clock::ticking();
+        let mut over = Vec::new();
+        let mut next: Option<i64> = None;
+        for (id, container) in &mut self.containers {
+            for (index, output) in container.outputs.iter_mut().enumerate() {
+                for attachment in &mut output.attachments {
+                    match attachment.deadline(now) {
+                        Some(deadline) if deadline <= now => {
+                            attachment.close();
+                            over.push((id.clone(), index));
+                        }
+                        Some(deadline) => next = Some(next.map_or(deadline, |next| next.min(deadline))),
+                        None => {}
+                    }
+                }
+            }
+        }
+        for (id, index) in over {
+            self.tend_attachments(&id, index);
+            self.listen_to_output(&id, index, true);
+        }
+        next.map(|next| Timespec { tv_sec: (next - now) / 1_000_000_000 + 1, tv_nsec: 0 })
     }
 
     /// Waits for room where something waits, and forgets who is gone.
