@@ -145,5 +145,10 @@ fn of_pod(pod: &Pod) -> Limits {
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    tokio::task::spawn_blocking(work).await.expect("it does not panic, and nobody cancels it")
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        // The process ends, and whoever waits here with it.
+        Err(_) => std::future::pending().await,
+    }
 }

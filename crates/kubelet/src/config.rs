@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use coracle_client::Journal;
 use k8s_openapi::api::core::v1::Taint;
 
+use crate::logs::rotation::LogRotation;
+
 /// One node's settings, of final types.
 #[derive(Clone)]
 pub struct Config {
@@ -27,6 +29,8 @@ pub struct Config {
     pub resolv_conf: PathBuf,
     /// A folder of manifests of static pods, or one such file.
     pub manifests: Option<PathBuf>,
+    /// How large the logs of containers may get.
+    pub logs: LogRotation,
     pub max_pods: u32,
     /// Where the kubelet's own API is served.
     pub port: u16,

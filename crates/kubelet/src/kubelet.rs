@@ -20,6 +20,7 @@ use crate::hooks::ContainerHooks;
 use crate::host::{COMPONENT, Host};
 use crate::images::Puller;
 use crate::layout::Layout;
+use crate::logs;
 use crate::manifests::{self, Manifests};
 use crate::mirrors::Mirrors;
 use crate::node::{self, machine};
@@ -181,6 +182,8 @@ impl Kubelet {
         let workers = Workers::new(shared.clone(), self.tasks.clone());
         let (first, second) = (host.clone(), workers.clone());
         self.tasks.spawn(async move { pleg::run(&first, &second).await });
+        let (first, rotation) = (host.clone(), self.config.logs.clone());
+        self.tasks.spawn(async move { logs::rotation::run(&first, &rotation).await });
         self.tasks.spawn(node.run(object.clone()));
         let mirrors =
             Mirrors::new(&host.client, &host.node_name, self.pods.clone(), object.clone(), &self.tasks);

@@ -48,3 +48,4 @@ mod worker;
 
 pub use config::Config;
 pub use kubelet::{Kubelet, StartError, run};
+pub use logs::rotation::LogRotation;

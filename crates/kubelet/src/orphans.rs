@@ -1,7 +1,7 @@
 //! What is left of pods that nobody knows any more: they went while no kubelet was there to see it.
 //!
-//! Looked for once, when all pods of the node are known; from then on every pod has a worker, which cleans up behind
-//! itself. Only what carries a kubelet's labels is touched.
+//! Looked for when all pods of the node are known, and again while something of it does not go; every other pod has a
+//! worker, which cleans up behind itself. Only what carries a kubelet's labels is touched.
 //!
 //! That takes a while, and pods come meanwhile. A pod is in the roster before it has anything on this node: whatever is
 //! found and is not in the roster then is nobody's.
@@ -24,20 +24,37 @@ use crate::spec::labels::{POD_NAME, POD_NAMESPACE, POD_UID};
 /// How long a container may take whose pod never said.
 const GRACE: i64 = 2;
 
-/// Takes away what belongs to no pod.
+/// How long it takes until what could not be taken away is tried again: longer every time.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
+/// Takes away what belongs to no pod, however often that has to be tried.
 pub(crate) async fn clean_up(shared: &Arc<Shared>) {
+    let mut pause = FIRST_PAUSE;
+    while !is_clean(shared).await {
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Takes away what goes; whether that was all. What does not go keeps nothing else from going.
+async fn is_clean(shared: &Arc<Shared>) -> bool {
+    let mut clean = true;
     if let Err(error) = end_pods(shared).await {
         tracing::warn!(%error, "pods that nobody knows are not ended");
+        clean = false;
     }
     for uid in shared.groups.pods().await.iter().filter(|uid| !shared.roster.knows(uid)) {
         if let Err(error) = shared.groups.remove(uid).await {
             tracing::warn!(uid, %error, "the cgroup of a pod that nobody knows is not removed");
+            clean = false;
         }
     }
     if let Err(error) = shared.volumes.clean_up(&shared.roster).await {
         tracing::warn!(%error, "volumes of pods that nobody knows are not removed");
+        clean = false;
     }
-    remove_logs(shared).await;
+    remove_logs(shared).await && clean
 }
 
 async fn end_pods(shared: &Arc<Shared>) -> coracle_cri::Result<()> {
@@ -56,10 +73,7 @@ async fn end_pods(shared: &Arc<Shared>) -> coracle_cri::Result<()> {
             orphans.insert(uid, Pod { metadata, ..Pod::default() });
         }
     }
-    for ended in join_all(orphans.values().map(|pod| end_pod(shared, pod))).await {
-        ended?;
-    }
-    Ok(())
+    join_all(orphans.values().map(|pod| end_pod(shared, pod))).await.into_iter().collect()
 }
 
 async fn end_pod(shared: &Arc<Shared>, pod: &Pod) -> coracle_cri::Result<()> {
@@ -98,9 +112,11 @@ async fn end_container(
     shared.host.runtime.stop_container(&seen.id, left).await
 }
 
-async fn remove_logs(shared: &Shared) {
+/// Whether all went.
+async fn remove_logs(shared: &Shared) -> bool {
     let host = &shared.host;
-    let Ok(mut entries) = tokio::fs::read_dir(host.layout.pod_logs()).await else { return };
+    let mut all = true;
+    let Ok(mut entries) = tokio::fs::read_dir(host.layout.pod_logs()).await else { return all };
     while let Ok(Some(entry)) = entries.next_entry().await {
         let name = entry.file_name().to_string_lossy().into_owned();
         let uid = name.rsplit('_').next().unwrap_or_default();
@@ -108,7 +124,9 @@ async fn remove_logs(shared: &Shared) {
             && let Err(error) = tokio::fs::remove_dir_all(entry.path()).await
         {
             tracing::warn!(folder = %entry.path().display(), %error, "logs are not removed");
+            all = false;
         }
     }
     crate::logs::remove_dangling(&host.layout).await;
+    all
 }

@@ -3,7 +3,10 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::{World, is_ready, restarts};
+use coracle_kubelet::LogRotation;
 use coracle_testkit::{eventually, on_a_machine};
 
 const SERVE: &str = "  terminationGracePeriodSeconds: 2\n  containers:\n  - {name: c, image: coracle.local/echo, imagePullPolicy: IfNotPresent}\n";
@@ -37,6 +40,60 @@ fn a_pod_comes_up_is_ready_and_leaves_nothing() {
         ] {
             assert!(events.iter().any(|said| said == event), "{event}: {events:#?}");
         }
+        world.end().await
+    });
+}
+
+#[test]
+fn a_log_that_is_too_large_is_moved_aside() {
+    on_a_machine("logs", async |machine| {
+        let mut world = World::new(machine).await;
+        world.kill_kubelet().await;
+        world.logs = LogRotation { max_size: 1, look_every: Duration::from_millis(100), ..world.logs };
+        world.start_kubelet();
+        world.create("p", SERVE).await;
+        let pod = world.until("p", "ready", is_ready).await;
+        let folder =
+            world.machine.folder().join(format!("data/log/pods/default_p_{}/c", pod.metadata.uid.unwrap()));
+        let logs = || {
+            let names = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
+            let mut names: Vec<String> = names.map(|name| name.into_string().unwrap()).collect();
+            names.sort();
+            names
+        };
+        // What it says at its begin is moved aside, and what it would say next has a file.
+        let names =
+            eventually("its log is moved aside", async || Some(logs()).filter(|logs| logs.len() == 2));
+        let names = names.await;
+        assert!(names[0] == "0.log" && names[1].starts_with("0.log.2"), "{names:?}");
+        let text = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+        assert!(text(&names[1]).contains("echo: listening"), "{}", text(&names[1]));
+        assert_eq!(text("0.log"), "");
+        assert_eq!(restarts(&world.get("p").await.unwrap().status.unwrap()), 0);
+        world.delete("p", None).await;
+        world.gone("p").await;
+        eventually("its logs are gone", async || (!folder.exists()).then_some(())).await;
+        world.end().await
+    });
+}
+
+#[test]
+fn what_nobody_knows_and_does_not_go_is_tried_again() {
+    on_a_machine("orphans", async |machine| {
+        let mut world = World::new(machine).await;
+        world.kill_kubelet().await;
+        let logs = world.machine.folder().join("data/log");
+        let (held, link) = (logs.join("pods/default_gone_uid-1/c"), logs.join("containers/link.log"));
+        std::fs::create_dir_all(&held).unwrap();
+        std::fs::create_dir_all(logs.join("containers")).unwrap();
+        std::os::unix::fs::symlink("/no/such/folder/0.log", &link).unwrap();
+        rustix::mount::mount_bind(&held, &held).unwrap();
+        world.start_kubelet();
+        // Links that lead nowhere go last.
+        eventually("it was tried once", async || (!link.is_symlink()).then_some(())).await;
+        assert!(held.exists(), "something is mounted there");
+        rustix::mount::unmount(&held, rustix::mount::UnmountFlags::empty()).unwrap();
+        eventually("it is tried again", async || (!held.exists()).then_some(())).await;
         world.end().await
     });
 }

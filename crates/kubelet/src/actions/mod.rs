@@ -52,6 +52,17 @@ pub struct Actions {
     pub start_main: Vec<String>,
 }
 
+impl Actions {
+    /// Whether the pod is as it should be.
+    pub fn is_empty(&self) -> bool {
+        let starts = [&self.start_ephemeral, &self.start_init, &self.start_main];
+        !self.kill_pod
+            && !self.create_sandbox
+            && self.kill.is_empty()
+            && starts.iter().all(|names| names.is_empty())
+    }
+}
+
 /// A container that must go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kill {

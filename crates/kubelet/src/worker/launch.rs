@@ -1,5 +1,6 @@
 //! Starting containers: back-off, image, configuration, create, start, hook.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use coracle_api::time::Timestamp;
@@ -12,6 +13,7 @@ use super::sandbox::Home;
 use super::sync::SyncError;
 use crate::actions::Actions;
 use crate::images::{Absent, Present, Wanted};
+use crate::logs::rotation;
 use crate::observed::{Observed, Seen, State};
 use crate::pod::{Kind, PodView};
 use crate::spec::{container, hosts, names, security};
@@ -107,7 +109,7 @@ impl Worker {
         };
         let config = self.configure(pod, observed, home, kind, container, &image).await;
         let config = config.map_err(|text| failed("CreateContainerConfigError", text))?;
-        let log = std::path::Path::new(&home.config.log_directory).join(&config.log_path);
+        let log = Path::new(&home.config.log_directory).join(&config.log_path);
         let made = host.runtime.create_container(&home.id, config, home.config.clone()).await;
         let id = made.map_err(|error| failed("CreateContainerError", error.to_string()))?;
         host.events.normal(&about, "Created", "Container created");
@@ -271,7 +273,7 @@ impl Worker {
     }
 
     /// A link by which collectors of logs find the log of a container.
-    async fn link_log(&self, pod: &Pod, container: &Container, id: &str, log: &std::path::Path) {
+    async fn link_log(&self, pod: &Pod, container: &Container, id: &str, log: &Path) {
         if !log.exists() {
             return;
         }
@@ -290,7 +292,7 @@ impl Worker {
                 tracing::debug!(container = seen.id, %error, "an old container is not removed");
                 continue;
             }
-            tokio::fs::remove_file(&seen.log_path).await.unwrap_or_default();
+            rotation::remove(Path::new(&seen.log_path)).await;
         }
     }
 }
@@ -317,7 +319,7 @@ fn target(
     }
 }
 
-fn mount(from: &std::path::Path, to: &str) -> Mount {
+fn mount(from: &Path, to: &str) -> Mount {
     Mount {
         container_path: to.to_owned(),
         host_path: from.to_string_lossy().into_owned(),

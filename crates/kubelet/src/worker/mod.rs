@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use coracle_api::Text;
+use coracle_api::time::Timestamp;
 use coracle_client::Tasks;
 use k8s_openapi::api::core::v1::{Pod, PodStatus};
 use tokio::sync::{Notify, watch};
@@ -208,11 +209,24 @@ struct Worker {
     settled: Option<Settled>,
 }
 
-#[derive(PartialEq)]
 struct Settled {
+    pod: Arc<Pod>,
     observed: Observed,
     verdicts: Verdicts,
-    version: Option<String>,
+    /// When something that waits is due.
+    due: Option<Timestamp>,
+}
+
+impl Settled {
+    /// Whether nothing is to be done for a pod that was seen like this. What is written into its status, by us above
+    /// all, asks for nothing.
+    fn still_holds(&self, pod: &Pod, observed: &Observed, verdicts: &Verdicts) -> bool {
+        let (before, now) = (&self.pod, pod);
+        let same_wishes = before.spec == now.spec
+            && before.metadata.labels == now.metadata.labels
+            && before.metadata.annotations == now.metadata.annotations;
+        same_wishes && self.observed == *observed && self.verdicts == *verdicts
+    }
 }
 
 impl Worker {

@@ -53,13 +53,17 @@ impl Worker {
         };
         self.shared.probes.follow(&pod, &observed);
         let verdicts = self.verdicts(&pod, &observed);
-        let version = pod.metadata.resource_version.clone();
-        let seen = Settled { observed, verdicts, version };
-        if self.settled.as_ref() == Some(&seen) {
-            return Next::Wait(self.wake_at(&pod, None));
+        if let Some(settled) = self.settled.take()
+            && settled.still_holds(&pod, &observed, &verdicts)
+        {
+            if settled.pod.metadata.resource_version != pod.metadata.resource_version {
+                // Others have conditions in its status, which count for ours.
+                self.report(&pod, &observed, &verdicts, false);
+            }
+            let wake = self.wake_at(&pod, settled.due);
+            self.settled = Some(Settled { pod, ..settled });
+            return Next::Wait(wake);
         }
-        self.settled = None;
-        let Settled { observed, verdicts, .. } = seen;
         self.check_deadline(&pod);
         self.report(&pod, &observed, &verdicts, false);
         if is_terminal(self.status.phase.as_deref()) {
@@ -68,19 +72,28 @@ impl Worker {
         }
         let actions = pod_actions(&pod, &observed, &verdicts);
         let done = self.make(&pod, &observed, &actions).await;
-        self.settle(&pod, done).await
+        self.settle(&pod, &observed, done).await
     }
 
-    /// Looks at what has become of it, tells, and says when to look again.
-    async fn settle(&mut self, pod: &Arc<Pod>, done: Result<Option<Timestamp>, SyncError>) -> Next {
+    /// Looks at what has become of it, tells, and says when to look again: at once, where more is to be done by now.
+    async fn settle(
+        &mut self,
+        pod: &Arc<Pod>,
+        before: &Observed,
+        done: Result<Option<Timestamp>, SyncError>,
+    ) -> Next {
         let observed = self.look(pod).await;
         if let Ok(observed) = &observed {
             self.shared.probes.follow(pod, observed);
             let verdicts = self.verdicts(pod, observed);
             self.report(pod, observed, &verdicts, false);
-            let version = pod.metadata.resource_version.clone();
-            if done.is_ok() {
-                self.settled = Some(Settled { observed: observed.clone(), verdicts, version });
+            if let Ok(due) = done {
+                let is_over = is_terminal(self.status.phase.as_deref());
+                if observed != before && (is_over || !pod_actions(pod, observed, &verdicts).is_empty()) {
+                    return Next::Wait(Instant::now());
+                }
+                let observed = observed.clone();
+                self.settled = Some(Settled { pod: pod.clone(), observed, verdicts, due });
             }
         }
         match done {

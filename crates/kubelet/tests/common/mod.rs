@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use coracle_api::{Value, typed};
 use coracle_client::{Access, Client, DeleteOptions, Journal, ListOptions, Resource, Tasks};
-use coracle_kubelet::{Config, Kubelet};
+use coracle_kubelet::{Config, Kubelet, LogRotation};
 use coracle_testkit::{Cluster, Machine, eventually, objects};
 use k8s_openapi::api::core::v1::{Event, Node, Pod, PodStatus};
 
@@ -15,6 +15,7 @@ pub(crate) struct World {
     pub(crate) cluster: Cluster,
     pub(crate) client: Client,
     pub(crate) machine: Machine,
+    pub(crate) logs: LogRotation,
     tasks: Tasks,
 }
 
@@ -22,7 +23,8 @@ impl World {
     pub(crate) async fn new(machine: Machine) -> World {
         let cluster = Cluster::start().await;
         let client = cluster.client();
-        let mut world = World { cluster, client, machine, tasks: Tasks::new() };
+        let logs = LogRotation::default();
+        let mut world = World { cluster, client, machine, logs, tasks: Tasks::new() };
         world.start_kubelet();
         world
     }
@@ -39,6 +41,7 @@ impl World {
             cluster_domain: "cluster.local".to_owned(),
             resolv_conf: "/etc/resolv.conf".into(),
             manifests: Some(self.machine.folder().join("manifests")),
+            logs: self.logs.clone(),
             max_pods: 110,
             port: 10250,
             version: "v1.36.0".to_owned(),

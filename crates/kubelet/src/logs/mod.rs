@@ -1,4 +1,6 @@
-//! Links to logs, which collectors follow.
+//! Logs of containers: links to them, which collectors follow, and how large they may get ([`rotation`]).
+
+pub(crate) mod rotation;
 
 use crate::layout::Layout;
 
