@@ -68,8 +68,8 @@ enum Command {
 pub(crate) enum CtrError {
     #[error("cannot start")]
     Start(#[source] io::Error),
-    #[error("there is no cluster in {0}")]
-    NoCluster(PathBuf, #[source] io::Error),
+    #[error("{}: no cluster is kept there", .0.display())]
+    NoCluster(PathBuf),
     #[error(transparent)]
     Runtime(#[from] coracle_runtime::Error),
     #[error("cannot read log {path}")]
@@ -80,6 +80,16 @@ pub(crate) enum CtrError {
     Exit(i32),
     #[error("nobody knows how the command ended")]
     ExitUnknown,
+}
+
+impl CtrError {
+    /// With what a command in a container ended, if this is its error: we end alike.
+    pub(crate) fn of_command(&self) -> Option<u8> {
+        match self {
+            CtrError::Exit(code) => u8::try_from(*code).ok(),
+            _ => None,
+        }
+    }
 }
 
 pub(crate) fn run(ctr: Ctr) -> Result<(), CtrError> {
@@ -113,8 +123,11 @@ fn config(ctr: &Ctr) -> Result<Config, CtrError> {
         let (root, state) = (root.clone(), state.clone());
         return Ok(Config { instance: "coracle".to_owned(), root, state, pids_limit: None });
     }
-    let found = Instance::of(&ctr.data_dir);
-    let known = found.map_err(|source| CtrError::NoCluster(ctr.data_dir.clone(), source))?.runtime();
+    let no_cluster = || CtrError::NoCluster(ctr.data_dir.clone());
+    let known = Instance::of(&ctr.data_dir).map_err(|_| no_cluster())?.runtime();
+    if ctr.root.is_none() && !known.root.exists() {
+        return Err(no_cluster());
+    }
     Ok(Config {
         root: ctr.root.clone().unwrap_or(known.root),
         state: ctr.state.clone().unwrap_or(known.state),

@@ -82,7 +82,12 @@ fn main() -> ExitCode {
     };
     match CommandLine::parse_from(arguments).command {
         Command::Bench(command) => exit_code(bench::run(&command)),
-        Command::Ctr(command) => exit_code(ctr::run(command)),
+        Command::Ctr(command) => {
+            let done = ctr::run(command);
+            let of_command = done.as_ref().err().and_then(ctr::CtrError::of_command);
+            let told = exit_code(done);
+            of_command.map_or(told, ExitCode::from)
+        }
         Command::Decode(command) => exit_code(decode::run(&command)),
         Command::Dns(command) => exit_code(dns::run(command)),
         Command::Image(command) => exit_code(image::run(&command)),

@@ -5,13 +5,21 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::Path;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// A lock that says: this process is the server here. It ends with the process.
+/// A lock that says: this process is the server here.
 pub(crate) struct Running {
     _file: File,
+}
+
+impl Running {
+    /// Keeps the lock until the process ends: what it has open is not free before.
+    pub(crate) fn keep(self) {
+        std::mem::forget(self);
+    }
 }
 
 const NAME: &str = "server.lock";
@@ -49,13 +57,28 @@ pub(crate) fn end(data_dir: &Path) -> io::Result<(bool, Running)> {
         let pid = number.trim().parse().ok().and_then(Pid::from_raw);
         let pid =
             pid.ok_or_else(|| io::Error::other("a server runs, but has not said which process it is"))?;
-        match kill_process(pid, Signal::TERM) {
-            Ok(()) | Err(Errno::SRCH) => {}
-            Err(errno) => return Err(errno.into()),
-        }
+        end_process(pid)?;
         flock(&file, FlockOperation::LockExclusive)?;
     }
     Ok((was_running, Running { _file: file }))
+}
+
+/// Asks a process to end, and waits until it has: only then everything that it held is free.
+fn end_process(pid: Pid) -> io::Result<()> {
+    let process = match pidfd_open(pid, PidfdFlags::empty()) {
+        Err(Errno::SRCH) => return Ok(()),
+        other => other?,
+    };
+    match pidfd_send_signal(&process, Signal::TERM) {
+        Err(Errno::SRCH) => return Ok(()),
+        other => other?,
+    }
+    loop {
+        match poll(&mut [PollFd::new(&process, PollFlags::IN)], None) {
+            Err(Errno::INTR) => {}
+            other => return other.map(drop).map_err(Into::into),
+        }
+    }
 }
 
 #[cfg(test)]

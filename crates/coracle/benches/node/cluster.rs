@@ -56,7 +56,9 @@ impl Cluster<'_> {
                 create(&client.resource(&Resource::builtin("apps", "v1", "deployments")), &deployment())
                     .await;
                 let address = create(&services, &service()).await;
-                let asking = thread::spawn(move || answers_by_name(address, begun));
+                let first = services.get("kubernetes").await.unwrap();
+                let dns = tenth(address_of(&first).unwrap());
+                let asking = thread::spawn(move || answers_by_name(dns, address.unwrap(), begun));
                 let node = node_is_ready(&client).await;
                 (api, node.duration_since(begun), asking.join().unwrap())
             })
@@ -117,7 +119,17 @@ async fn answering(kubeconfig: &Path) -> Client {
 async fn create(access: &Access, object: &serde_json::Value) -> Option<IpAddr> {
     let object = json::parse(object.to_string().as_bytes()).unwrap();
     let made = access.clone().namespace("default").create(&object).await.unwrap();
-    made.at(&["spec", "clusterIP"]).and_then(Value::as_str).map(|address| address.parse().unwrap())
+    address_of(&made)
+}
+
+fn address_of(service: &Value) -> Option<IpAddr> {
+    service.at(&["spec", "clusterIP"]).and_then(Value::as_str).map(|address| address.parse().unwrap())
+}
+
+/// The tenth address of the range whose first one the API has is the DNS's, as everywhere.
+fn tenth(first: IpAddr) -> IpAddr {
+    let IpAddr::V4(first) = first else { panic!("{first} is not of IPv4") };
+    IpAddr::from((first.to_bits() + 9).to_be_bytes())
 }
 
 fn deployment() -> serde_json::Value {
@@ -143,12 +155,7 @@ fn container() -> serde_json::Value {
 }
 
 /// Asks the cluster's DNS for the Service, and what answers there, until both do.
-fn answers_by_name(service: Option<IpAddr>, begun: Instant) -> Duration {
-    let service = service.unwrap();
-    let IpAddr::V4(address) = service else { panic!("{service} is not of IPv4") };
-    // The tenth address of the range is the DNS's, as everywhere.
-    let [first, second, ..] = address.octets();
-    let dns = IpAddr::from([first, second, 0, 10]);
+fn answers_by_name(dns: IpAddr, service: IpAddr, begun: Instant) -> Duration {
     for number in 0.. {
         if resolve(dns, service, number, TRY).and_then(|()| fetch(service, TRY)).is_ok() {
             break;

@@ -118,6 +118,8 @@ fn deployment(metadata: &serde_json::Value, address: IpAddr, domain: &str) -> se
             {"name": "dns", "containerPort": 53, "protocol": "UDP"},
             {"name": "dns-tcp", "containerPort": 53, "protocol": "TCP"},
         ],
+        // It is asked every second until it answers: nobody should wait for the second question of a slow round.
+        "startupProbe": {"tcpSocket": {"port": 53}, "periodSeconds": 1, "failureThreshold": 60},
         "readinessProbe": {"tcpSocket": {"port": 53}, "periodSeconds": 5},
         "resources": {"requests": {"cpu": "10m", "memory": "20Mi"}},
         "securityContext": {

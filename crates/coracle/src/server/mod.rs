@@ -134,9 +134,10 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     let unusable = |error| ProcessError::DataDir { folder: folder.clone(), error };
     fs::create_dir_all(folder).map_err(unusable)?;
     let instance = Instance::of(folder).map_err(unusable)?;
-    let _running = running::begin(&instance.data_dir)
+    running::begin(&instance.data_dir)
         .map_err(unusable)?
-        .ok_or_else(|| ServerError::RunsAlready(instance.data_dir.clone()))?;
+        .ok_or_else(|| ServerError::RunsAlready(instance.data_dir.clone()))?
+        .keep();
     let place = command.place(&instance)?;
     let storage = command.etcd.storage(folder);
     let opened = storage.open()?;

@@ -17,7 +17,7 @@ use coracle_cri::Runtime as _;
 use coracle_cri::v1::PodSandboxFilter;
 use coracle_kubelet::server::access::{Access, Authorities, BadAuthority};
 use coracle_kubelet::server::{Server, TlsError, certificate};
-use coracle_kubelet::{Config, Kubelet};
+use coracle_kubelet::{Config, Kubelet, LogRotation};
 use coracle_proxy::{DetectLocal, NodeNetwork, NodeNetworkError};
 use coracle_runtime::Runtime;
 use coracle_runtime::images::{ImageError, ImageStore, ImagesConfig};
@@ -166,7 +166,12 @@ async fn open(
 }
 
 async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    tokio::task::spawn_blocking(work).await.expect("it does not panic, and nobody cancels it")
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        // The process ends, and whoever waits here with it.
+        Err(_) => std::future::pending().await,
+    }
 }
 /// Listens on the kubelet's port, or on a free one where nobody has asked for that port.
 async fn listen(settings: &Settings) -> Result<TcpListener, NodeError> {
@@ -204,6 +209,7 @@ fn begin_kubelet(
             .collect(),
         cluster_domain: settings.domain.clone(),
         resolv_conf: PathBuf::from("/etc/resolv.conf"),
+        logs: LogRotation::default(),
         max_pods: 110,
         port: listener.local_addr().map_or(settings.place.kubelet_port, |address| address.port()),
         version: coracle_apiserver::VERSION.to_owned(),
@@ -344,6 +350,8 @@ pub(crate) fn remove_mounts_and_groups(instance: &Instance) {
     }
     let removed = Hierarchies::detect().and_then(|hierarchies| {
         let group = hierarchies.group(&instance.name());
+        // Supervisors of pods that could not be ended in time go with the cluster.
+        group.child("supervisors").kill()?;
         group.kill()?;
         group.folders().iter().for_each(|folder| remove_groups(folder));
         Ok(())

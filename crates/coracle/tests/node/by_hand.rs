@@ -18,6 +18,9 @@ fn a_node_is_looked_at_and_given_images_without_its_api() {
     fs::create_dir_all(&preload).unwrap();
     save_tools(&preload.join("tools.tar"));
     fs::write(preload.join("broken.tar"), "no archive").unwrap();
+    let nothing = machine.coracle(&["ctr", "ps"]).output().unwrap();
+    let complaint = String::from_utf8_lossy(&nothing.stderr).into_owned();
+    assert!(!nothing.status.success() && complaint.contains("no cluster is kept there"), "{complaint}");
     machine.start();
     machine.types(&format!(
         "coracle kubectl run printer --image={TOOLS} --command -- sh -c 'seq 1 3; echo oops >&2; exec sleep 100000'"
@@ -62,7 +65,7 @@ fn look_into(machine: &Machine) {
     assert_eq!(said, "inside word\n");
     let failed = machine.coracle(&["ctr", "exec", id, "sh", "-c", "exit 7"]).output().unwrap();
     let complaint = String::from_utf8_lossy(&failed.stderr).into_owned();
-    assert!(!failed.status.success() && complaint.contains("exit code 7"), "{complaint}");
+    assert!(failed.status.code() == Some(7) && complaint.contains("exit code 7"), "{complaint}");
     assert!(machine.types(&format!("coracle ctr inspect {id}")).contains(TOOLS));
     assert!(machine.types(&format!("coracle ctr inspect {}", words[0])).contains("printer"));
 }
