@@ -1,5 +1,6 @@
 //! One group: a path that is a folder in every hierarchy.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::iter;
@@ -11,8 +12,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::devices::{self, DeviceRule};
-use crate::hierarchies::Hierarchies;
-use crate::limits::Limits;
+use crate::hierarchies::{Hierarchies, Version};
+use crate::limits::{Limits, Setting, controller_of, is_unlimited};
 use crate::usage::{self, CpuUsage, MemoryUsage, Usage};
 use crate::{Error, sys};
 
@@ -93,16 +94,54 @@ impl Group {
         Ok(())
     }
 
-    /// Writes the limits that are given. One whose controller the host does not have is passed over.
+    /// Writes the limits that are given. One that the host cannot keep is passed over.
     pub fn limit(&self, limits: &Limits) -> Result<(), Error> {
-        match &self.hierarchies {
-            Hierarchies::V2 { root } => {
-                let folder = root.join(&self.path);
-                limits.v2().iter().try_for_each(|(_, file, value)| write_if_there(&folder.join(file), value))
+        self.limit_as_possible(limits).map(drop)
+    }
+
+    /// The same, and answers with what the host cannot limit: a controller that it does not have, or a single file of
+    /// one that it has.
+    pub fn limit_as_possible(&self, limits: &Limits) -> Result<BTreeSet<String>, Error> {
+        let settings = match self.hierarchies.version() {
+            Version::V1 => limits.v1(),
+            Version::V2 => limits.v2(),
+        };
+        let mut missing = BTreeSet::new();
+        let mut refused = Vec::new();
+        for setting in settings {
+            match self.set(&setting) {
+                Err(error) if error.is_invalid() => refused.push(setting),
+                set => missing.extend(set?),
             }
-            Hierarchies::V1 { .. } => limits.v1().iter().try_for_each(|(controller, file, value)| {
-                self.folder(controller).map_or(Ok(()), |folder| write_if_there(&folder.join(file), value))
-            }),
+        }
+        // Memory may not be more than memory and swap together, nor a quota more than that of the group above allows:
+        // what may be written before what depends on what there was.
+        for setting in refused {
+            missing.extend(self.set(&setting)?);
+        }
+        Ok(missing)
+    }
+
+    /// Writes one limit. Answers with what the host does not have for that.
+    fn set(&self, setting: &Setting) -> Result<Option<String>, Error> {
+        let Setting { file, value } = setting;
+        let controller = controller_of(file);
+        let folder = self.folder(controller);
+        let written =
+            folder.as_ref().map_or(Ok(false), |folder| write_if_there(&folder.join(file), value))?;
+        if written || is_unlimited(value) {
+            return Ok(None);
+        }
+        let has_controller = folder.is_some_and(|folder| self.has_controller(&folder, controller));
+        Ok(Some(if has_controller { file.clone() } else { controller.to_owned() }))
+    }
+
+    fn has_controller(&self, folder: &Path, controller: &str) -> bool {
+        match &self.hierarchies {
+            Hierarchies::V1 { controllers } => controllers.contains_key(controller),
+            Hierarchies::V2 { .. } => usage::read(&folder.join("cgroup.controllers"))
+                .split_whitespace()
+                .any(|one| one == controller),
         }
     }
 
@@ -248,12 +287,13 @@ fn write(file: &Path, value: &str) -> Result<(), Error> {
     fs::write(file, value).map_err(Error::io("write", file))
 }
 
-fn write_if_there(file: &Path, value: &str) -> Result<(), Error> {
+/// Writes a file that the host may not have. Says whether it has.
+fn write_if_there(file: &Path, value: &str) -> Result<bool, Error> {
     match fs::write(file, value) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         // Without its file we would have to create it, which cgroups refuse.
-        Err(error) if error.kind() == ErrorKind::PermissionDenied && !file.exists() => Ok(()),
-        other => other.map_err(Error::io("write", file)),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied && !file.exists() => Ok(false),
+        other => other.map(|()| true).map_err(Error::io("write", file)),
     }
 }
 

@@ -39,4 +39,9 @@ impl Error {
         let path = path.into();
         move |source| Error::Io { deed, path, source }
     }
+
+    /// Whether the kernel refused a value.
+    pub(crate) fn is_invalid(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::InvalidInput)
+    }
 }

@@ -29,82 +29,93 @@ pub struct Limits {
     pub unified: BTreeMap<String, String>,
 }
 
-/// One file to write: the controller it belongs to, its name, the text.
-pub(crate) type Setting = (&'static str, String, String);
+/// One file to write, and what.
+pub(crate) struct Setting {
+    pub(crate) file: String,
+    pub(crate) value: String,
+}
+
+/// The controller that a file belongs to: its name begins with it.
+pub(crate) fn controller_of(file: &str) -> &str {
+    file.split('.').next().unwrap_or(file)
+}
+
+/// Whether a value takes a limit away, which is as good as done where there cannot be one.
+pub(crate) fn is_unlimited(value: &str) -> bool {
+    value.starts_with("max") || value.starts_with('-')
+}
 
 impl Limits {
     pub(crate) fn v1(&self) -> Vec<Setting> {
         let mut settings = Vec::new();
-        let mut set =
-            |controller, file: &str, value: String| settings.push((controller, file.to_owned(), value));
+        let mut set = |file: &str, value: String| settings.push(Setting { file: file.to_owned(), value });
         if let Some(shares) = self.cpu_shares {
-            set("cpu", "cpu.shares", shares.to_string());
+            set("cpu.shares", shares.to_string());
         }
         if let Some(period) = self.cpu_period {
-            set("cpu", "cpu.cfs_period_us", period.to_string());
+            set("cpu.cfs_period_us", period.to_string());
         }
         if let Some(quota) = self.cpu_quota {
-            set("cpu", "cpu.cfs_quota_us", quota.to_string());
+            set("cpu.cfs_quota_us", quota.to_string());
         }
         if let Some(memory) = self.memory {
-            set("memory", "memory.limit_in_bytes", memory.to_string());
+            set("memory.limit_in_bytes", memory.to_string());
         }
         if let Some(both) = self.memory_and_swap {
-            set("memory", "memory.memsw.limit_in_bytes", both.to_string());
+            set("memory.memsw.limit_in_bytes", both.to_string());
         }
         if let Some(pids) = self.pids {
-            set("pids", "pids.max", or_max(pids));
+            set("pids.max", or_max(pids));
         }
         if let Some(cpus) = &self.cpuset_cpus {
-            set("cpuset", "cpuset.cpus", cpus.clone());
+            set("cpuset.cpus", cpus.clone());
         }
         if let Some(mems) = &self.cpuset_mems {
-            set("cpuset", "cpuset.mems", mems.clone());
+            set("cpuset.mems", mems.clone());
         }
         for (size, limit) in &self.hugepages {
-            set("hugetlb", &format!("hugetlb.{size}.limit_in_bytes"), limit.to_string());
+            set(&format!("hugetlb.{size}.limit_in_bytes"), limit.to_string());
         }
         settings
     }
 
     pub(crate) fn v2(&self) -> Vec<Setting> {
         let mut settings = Vec::new();
-        let mut set =
-            |controller, file: &str, value: String| settings.push((controller, file.to_owned(), value));
+        let mut set = |file: &str, value: String| settings.push(Setting { file: file.to_owned(), value });
         let weight = self.cpu_weight.or(self.cpu_shares.map(container_weight).filter(|weight| *weight > 0));
         if let Some(weight) = weight {
-            set("cpu", "cpu.weight", weight.to_string());
+            set("cpu.weight", weight.to_string());
         }
         if self.cpu_quota.is_some() || self.cpu_period.is_some() {
             let quota =
                 self.cpu_quota.filter(|quota| *quota > 0).map_or("max".to_owned(), |quota| quota.to_string());
-            set("cpu", "cpu.max", format!("{quota} {}", self.cpu_period.unwrap_or(100_000)));
+            set("cpu.max", format!("{quota} {}", self.cpu_period.unwrap_or(100_000)));
         }
         if let Some(memory) = self.memory {
-            set("memory", "memory.max", or_max(memory));
+            set("memory.max", or_max(memory));
         }
         if let Some(both) = self.memory_and_swap {
             // Version 2 counts swap by itself.
             let swap = if both < 0 { both } else { both - self.memory.unwrap_or(0).max(0) };
-            set("memory", "memory.swap.max", or_max(swap));
+            set("memory.swap.max", or_max(swap));
         }
         if self.oom_group {
-            set("memory", "memory.oom.group", "1".to_owned());
+            set("memory.oom.group", "1".to_owned());
         }
         if let Some(pids) = self.pids {
-            set("pids", "pids.max", or_max(pids));
+            set("pids.max", or_max(pids));
         }
         if let Some(cpus) = &self.cpuset_cpus {
-            set("cpuset", "cpuset.cpus", cpus.clone());
+            set("cpuset.cpus", cpus.clone());
         }
         if let Some(mems) = &self.cpuset_mems {
-            set("cpuset", "cpuset.mems", mems.clone());
+            set("cpuset.mems", mems.clone());
         }
         for (size, limit) in &self.hugepages {
-            set("hugetlb", &format!("hugetlb.{size}.max"), limit.to_string());
+            set(&format!("hugetlb.{size}.max"), limit.to_string());
         }
         for (file, value) in &self.unified {
-            set("unified", file, value.clone());
+            set(file, value.clone());
         }
         settings
     }
@@ -120,7 +131,7 @@ mod tests {
 
     fn check(limits: &Limits, v1: &[(&str, &str)], v2: &[(&str, &str)]) {
         let written = |settings: Vec<Setting>| -> Vec<String> {
-            settings.into_iter().map(|(_, file, value)| format!("{file}={value}")).collect()
+            settings.into_iter().map(|Setting { file, value }| format!("{file}={value}")).collect()
         };
         let expected = |pairs: &[(&str, &str)]| -> Vec<String> {
             pairs.iter().map(|(file, value)| format!("{file}={value}")).collect()

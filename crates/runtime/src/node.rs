@@ -1,6 +1,6 @@
 //! All that the runtime knows of this node: its pods and containers, and who can be asked about the rest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use coracle_cgroup::{Group, Hierarchies};
@@ -28,6 +28,8 @@ pub(crate) struct Node {
     pub(crate) is_observer: bool,
     /// Names, and whose they are.
     names: Mutex<BTreeMap<String, String>>,
+    /// What the host withholds from containers that asked for it, in words.
+    withheld: Mutex<BTreeSet<String>>,
 }
 
 /// A name that is taken until this is dropped, or kept for good.
@@ -69,6 +71,7 @@ impl Node {
             containers: Mutex::default(),
             is_observer: false,
             names: Mutex::default(),
+            withheld: Mutex::default(),
         }
     }
 
@@ -133,6 +136,20 @@ impl Node {
     pub(crate) fn group(&self, parent: &str, id: &str) -> Group {
         let parent = if parent.is_empty() { self.config.instance.as_str() } else { parent };
         self.hierarchies.group(parent).child(id)
+    }
+
+    /// What the host withholds it withholds from every container: saying it once is enough.
+    pub(crate) fn say_once(&self, withheld: impl IntoIterator<Item = String>) {
+        for text in withheld {
+            if lock(&self.withheld).insert(text.clone()) {
+                tracing::warn!(withheld = text, "containers run without something that they asked for");
+            }
+        }
+    }
+
+    /// All that was said.
+    pub(crate) fn withheld(&self) -> Vec<String> {
+        lock(&self.withheld).iter().cloned().collect()
     }
 
     /// Where supervisors live, so that nothing which happens to us or to a pod happens to them.

@@ -86,6 +86,7 @@ impl coracle_cri::Runtime for Runtime {
         let mut info = HashMap::new();
         if verbose {
             info.insert("cgroups".to_owned(), format!("{:?}", self.node.hierarchies.version()));
+            info.insert("withheld".to_owned(), self.node.withheld().join("\n"));
         }
         Ok(StatusResponse {
             status: Some(RuntimeStatus { conditions: vec![ready("RuntimeReady"), network] }),

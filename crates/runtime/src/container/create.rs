@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 
 use coracle_cgroup::Group;
 use coracle_cri::v1::{ContainerConfig, ContainerEventType, PodSandboxConfig};
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::node::{Node, blocking};
 use crate::ports::ImageForContainer;
 use crate::records::{ContainerRecord, save};
-use crate::spec::{Ingredients, assemble, devices, limits, security, signals};
+use crate::spec::{Ingredients, assemble, cannot_limit, devices, limits, security, signals};
 use crate::{clock, ids};
 
 impl Node {
@@ -91,7 +91,7 @@ impl Node {
         let supervisor = self.supervisor_of(&container.sandbox).await?;
         let (reply, _) = supervisor.call(Request::Create { spec }, &[]).await?;
         if let Reply::Created { pid, warnings } = reply {
-            warn_once(&warnings);
+            self.say_once(warnings);
             self.keep(container, &supervisor, pid).await;
         }
         let record = container.change(|record| {
@@ -104,15 +104,17 @@ impl Node {
     /// The container's group, with all that limits it.
     async fn make_group(&self, container: &Container, group: Group) -> Result<(), Error> {
         let (record, pids) = (container.record(), self.config.pids_limit);
-        blocking(move || {
+        let cannot = blocking(move || {
             let config = &record.config;
             let resources =
                 config.linux.as_ref().and_then(|linux| linux.resources.clone()).unwrap_or_default();
             group.create()?;
-            group.limit(&limits(&resources, pids))?;
-            Ok(group.allow_devices(&devices::rules(config, security(config).privileged)?)?)
-        })
-        .await
+            let cannot = group.limit_as_possible(&limits(&resources, pids))?;
+            group.allow_devices(&devices::rules(config, security(config).privileged)?)?;
+            Ok::<_, Error>(cannot)
+        });
+        self.say_once(cannot_limit(&cannot.await?));
+        Ok(())
     }
 
     /// Takes away all that there is of a container that does not run, complete or not.
@@ -175,12 +177,4 @@ fn log_path(sandbox: &PodSandboxConfig, config: &ContainerConfig) -> String {
         return String::new();
     }
     Path::new(&sandbox.log_directory).join(&config.log_path).to_string_lossy().into_owned()
-}
-
-/// What the host withholds it withholds from every container: saying it once is enough.
-fn warn_once(warnings: &[String]) {
-    static SAID: Once = Once::new();
-    if !warnings.is_empty() {
-        SAID.call_once(|| tracing::warn!(?warnings, "containers run without something that they asked for"));
-    }
 }

@@ -9,7 +9,7 @@ use super::State;
 use crate::error::Error;
 use crate::node::{Node, blocking};
 use crate::records::save;
-use crate::spec::limits;
+use crate::spec::{cannot_limit, limits};
 
 impl Node {
     pub(crate) async fn update_container(
@@ -23,7 +23,8 @@ impl Node {
         }
         let group = self.hierarchies.group(&container.record().cgroup);
         let limits = limits(&resources, None);
-        blocking(move || group.limit(&limits)).await?;
+        let cannot = blocking(move || group.limit_as_possible(&limits)).await?;
+        self.say_once(cannot_limit(&cannot));
         let record = container.change(|record| {
             let linux = record.config.linux.get_or_insert_default();
             linux.resources = Some(merged(linux.resources.clone().unwrap_or_default(), resources));

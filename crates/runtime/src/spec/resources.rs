@@ -1,5 +1,7 @@
 //! Limits of a container's cgroup, from CRI's words.
 
+use std::collections::BTreeSet;
+
 use coracle_cgroup::Limits;
 use coracle_cri::v1::LinuxContainerResources;
 
@@ -25,4 +27,9 @@ pub(crate) fn limits(resources: &LinuxContainerResources, pids: Option<u32>) -> 
         oom_group: resources.unified.get("memory.oom.group").is_some_and(|value| value == "1"),
         unified: resources.unified.clone().into_iter().collect(),
     }
+}
+
+/// In words: controllers, or files of them, that the host does not have.
+pub(crate) fn cannot_limit(missing: &BTreeSet<String>) -> Vec<String> {
+    missing.iter().map(|what| format!("the host cannot limit {what}")).collect()
 }
