@@ -36,6 +36,10 @@ impl Config {
         self.container_records().join(id)
     }
 
+    pub(crate) fn keeper(&self) -> PathBuf {
+        self.state.join("keeper")
+    }
+
     pub(crate) fn programs(&self) -> PathBuf {
         self.state.join("bin")
     }

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::events::Events;
 use crate::ports::RootFs;
 use crate::sandbox::Sandbox;
-use crate::supervise::Program;
+use crate::supervise::{Keeper, Program};
 
 pub(crate) struct Node {
     pub(crate) config: Config,
@@ -21,6 +21,8 @@ pub(crate) struct Node {
     /// None: pods have loopback, or the host's network.
     pub(crate) network: Option<Arc<dyn PodNetwork>>,
     pub(crate) program: Program,
+    /// Holds what we hold of containers, for the next of us.
+    pub(crate) keeper: Keeper,
     pub(crate) events: Events,
     sandboxes: Mutex<BTreeMap<String, Arc<Sandbox>>>,
     containers: Mutex<BTreeMap<String, Arc<Container>>>,
@@ -57,6 +59,7 @@ impl Node {
         config: Config,
         hierarchies: Hierarchies,
         program: Program,
+        keeper: Keeper,
         rootfs: Arc<dyn RootFs>,
         network: Option<Arc<dyn PodNetwork>>,
     ) -> Self {
@@ -66,6 +69,7 @@ impl Node {
             rootfs,
             network,
             program,
+            keeper,
             events: Events::new(),
             sandboxes: Mutex::default(),
             containers: Mutex::default(),

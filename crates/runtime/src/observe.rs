@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::node::Node;
 use crate::ports::{ImageForContainer, RootFs, RootFsError, RootFsUsage};
-use crate::supervise::Program;
+use crate::supervise::{Keeper, Program};
 
 /// Somebody who looks at a node that another process runs.
 pub struct Observer {
@@ -26,7 +26,9 @@ impl Observer {
     /// Reads what is written down, and asks the supervisors for the rest. Must be called within a tokio runtime.
     pub async fn open(config: Config) -> Result<Self, Error> {
         let (hierarchies, program) = (Hierarchies::detect()?, Program::install(&config.programs())?);
-        let node = Arc::new(Node::new(config, hierarchies, program, Arc::new(NoRootFs), None).observing());
+        let (nobody, _) = Keeper::new();
+        let node = Node::new(config, hierarchies, program, nobody, Arc::new(NoRootFs), None);
+        let node = Arc::new(node.observing());
         node.recover().await?;
         Ok(Self { node })
     }

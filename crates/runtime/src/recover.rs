@@ -40,6 +40,7 @@ impl Node {
             self.add_sandbox(sandbox);
         }
         let unfinished = self.recover_containers().await?;
+        self.take_back().await;
         for sandbox in self.sandboxes() {
             let of_pod = |container: &&Arc<Container>| container.sandbox.id == sandbox.id;
             let unfinished = unfinished.iter().filter(of_pod).cloned().collect();

@@ -21,7 +21,7 @@ use crate::namespaces::Pins;
 use crate::node::{Node, blocking};
 use crate::ports::RootFs;
 use crate::spec::pod_namespaces;
-use crate::supervise::Program;
+use crate::supervise::{Keeper, Program, serve_keeper};
 
 /// How long a port of a pod may take to answer.
 const DIAL: Duration = Duration::from_secs(10);
@@ -48,7 +48,9 @@ impl Runtime {
             Ok::<_, Error>((config, hierarchies, program))
         })
         .await?;
-        let node = Arc::new(Node::new(config, hierarchies, program, rootfs, network));
+        let (keeper, orders) = Keeper::new();
+        let node = Arc::new(Node::new(config, hierarchies, program, keeper, rootfs, network));
+        tokio::spawn(serve_keeper(Arc::downgrade(&node), node.config.keeper(), orders));
         let supervisors = node.supervisors();
         blocking(move || supervisors.create()).await?;
         node.recover().await?;

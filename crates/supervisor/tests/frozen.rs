@@ -1,6 +1,6 @@
 //! The bytes of version 1, as they were released: supervisors that run speak them, and files that they wrote hold them.
 //!
-//! `version-1.txt` is never changed. A request or record with other fields is another one, with a tag of its own and in a
+//! `version-1.txt` is never changed, nor is `keeper-1.txt`, the words of keepers. A request or record with other fields is another one, with a tag of its own and in a
 //! later version of the protocol.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
@@ -10,7 +10,7 @@ use std::fmt::Debug;
 use coracle_supervisor::protocol::*;
 
 /// Messages and records by name, in hexadecimal.
-static FROZEN: &str = include_str!("version-1.txt");
+static FROZEN: &str = concat!(include_str!("version-1.txt"), include_str!("keeper-1.txt"));
 
 #[test]
 fn the_bytes_of_version_1_never_change() {
@@ -26,6 +26,12 @@ fn the_bytes_of_version_1_never_change() {
     for failure in failures() {
         let name = format!("failure {}", name_of_failure(&failure));
         seen.check(&name, &failure);
+    }
+    for message in to_keeper() {
+        seen.check(&format!("to keeper {}", name_of_message(&message)), &message);
+    }
+    for message in from_keeper() {
+        seen.check(&format!("from keeper {}", name_of_answer(&message)), &message);
     }
     seen.check("record exit", &exit());
     seen.check("record held", &held());
@@ -214,6 +220,42 @@ fn mounts() -> Vec<MountSpec> {
     };
     let link = MountSpec::Link { path: text("/p"), target: text("/q") };
     vec![MountSpec::Bind { bind }, MountSpec::New { filesystem }, link]
+}
+
+fn belongings() -> Belongings {
+    Belongings { container: text("c"), pid: 7, terminal: true }
+}
+
+fn to_keeper() -> Vec<ToKeeper> {
+    vec![
+        ToKeeper::Hold { belongings: belongings() },
+        ToKeeper::Release { container: text("c") },
+        ToKeeper::Return {},
+    ]
+}
+
+fn name_of_message(message: &ToKeeper) -> &'static str {
+    match message {
+        ToKeeper::Hold { .. } => "hold",
+        ToKeeper::Release { .. } => "release",
+        ToKeeper::Return {} => "return",
+    }
+}
+
+fn from_keeper() -> Vec<FromKeeper> {
+    vec![
+        FromKeeper::Released { left: 7 },
+        FromKeeper::Returned { belongings: belongings() },
+        FromKeeper::Done { pid: 7 },
+    ]
+}
+
+fn name_of_answer(message: &FromKeeper) -> &'static str {
+    match message {
+        FromKeeper::Released { .. } => "released",
+        FromKeeper::Returned { .. } => "returned",
+        FromKeeper::Done { .. } => "done",
+    }
 }
 
 fn container_spec() -> ContainerSpec {

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 use coracle_cri::streaming::{Session, Writer};
@@ -44,7 +44,8 @@ impl Node {
                 resize = Some(resizer(writer.descriptor()?));
                 stdin = request.stdin.then(|| Box::pin(writer) as Writer);
             } else if request.stdin {
-                let once = record.config.stdin_once.then(|| (supervisor, Arc::clone(&container)));
+                let node = Arc::downgrade(self);
+                let once = record.config.stdin_once.then(|| (node, supervisor, Arc::clone(&container)));
                 stdin = Some(Box::pin(Input::new(input, once)?) as Writer);
             }
         }
@@ -65,11 +66,14 @@ fn exit_of(container: Arc<Container>) -> oneshot::Receiver<i32> {
 /// A container's input. One that is to be attached to once ends with the first who was.
 struct Input {
     pipe: pipe::Sender,
-    once: Option<(Arc<Supervisor>, Arc<Container>)>,
+    once: Option<Once>,
 }
 
+/// Who has to know that it ends.
+type Once = (Weak<Node>, Arc<Supervisor>, Arc<Container>);
+
 impl Input {
-    fn new(input: OwnedFd, once: Option<(Arc<Supervisor>, Arc<Container>)>) -> Result<Self, Error> {
+    fn new(input: OwnedFd, once: Option<Once>) -> Result<Self, Error> {
         let pipe = pipe::Sender::from_owned_fd(input).map_err(Error::io("watch", "a pipe".as_ref()))?;
         Ok(Self { pipe, once })
     }
@@ -77,8 +81,10 @@ impl Input {
 
 impl Drop for Input {
     fn drop(&mut self) {
-        if let Some((supervisor, container)) = self.once.take() {
-            container.release_stdin();
+        if let Some((node, supervisor, container)) = self.once.take() {
+            if let Some(node) = node.upgrade() {
+                node.close_input(&container);
+            }
             let request = Request::CloseStdin { container: container.id.clone() };
             tokio::spawn(async move { supervisor.call(request, &[]).await.map(drop) });
         }

@@ -124,6 +124,7 @@ impl Node {
             Ok(_) | Err(Error::Refused(_) | Error::SupervisorGone) => {}
             Err(error) => return Err(error),
         }
+        self.keeper.released(&container.id).await;
         let group = self.hierarchies.group(&container.record().cgroup);
         blocking(move || {
             group.kill()?;

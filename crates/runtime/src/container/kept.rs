@@ -1,25 +1,26 @@
 //! What we hold of a running container ourselves, so that nothing of it is lost while its pod has no supervisor.
 //!
 //! A supervisor may be killed. Until another one has taken over, what a container prints waits in pipes that we keep
-//! open, its input and its terminal do not end, and how it ends is known to who has its pidfd.
+//! open, its input and its terminal do not end, and how it ends is known to who has its pidfd. The node's keeper holds
+//! the same ([`Keeper`](crate::supervise::Keeper)), for the case that we are killed too.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
 use coracle_supervisor::process;
-use coracle_supervisor::protocol::{Exit, Reply, Request, encode, held};
+use coracle_supervisor::protocol::{Belongings, Exit, Reply, Request, encode, held};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::Container;
+use super::{Container, State};
 use crate::error::Error;
 use crate::node::{Node, lock};
-use crate::supervise::Supervisor;
+use crate::supervise::{Holding, Supervisor};
 
 #[derive(Default)]
 pub(super) struct Kept {
     process: Option<(i32, OwnedFd)>,
-    #[expect(dead_code, reason = "held open, so that what waits in there is not lost")]
+    /// Held open, so that what waits in there is not lost.
     outputs: Vec<OwnedFd>,
     stdin: Option<OwnedFd>,
     terminal: Option<OwnedFd>,
@@ -27,8 +28,29 @@ pub(super) struct Kept {
 
 impl Container {
     /// The input is closed for good.
-    pub(super) fn release_stdin(&self) {
+    fn release_stdin(&self) {
         lock(&self.kept).stdin = None;
+    }
+
+    /// Copies of all that we hold; none where its process is not known.
+    fn holding(&self) -> Option<Holding> {
+        let kept = lock(&self.kept);
+        let (pid, pidfd) = kept.process.as_ref()?;
+        let belongings =
+            Belongings { container: self.id.clone(), pid: *pid, terminal: kept.terminal.is_some() };
+        let all = [pidfd].into_iter().chain(&kept.terminal).chain(&kept.stdin).chain(&kept.outputs);
+        Some((belongings, all.map(OwnedFd::try_clone).collect::<Result<_, _>>().ok()?))
+    }
+
+    /// Holds what was held before this process began.
+    fn take_back(&self, (belongings, descriptors): Holding) {
+        let mut descriptors = descriptors.into_iter();
+        *lock(&self.kept) = Kept {
+            process: descriptors.next().map(|pidfd| (belongings.pid, pidfd)),
+            terminal: if belongings.terminal { descriptors.next() } else { None },
+            outputs: descriptors.collect(),
+            stdin: None,
+        };
     }
 
     /// Lets go of what is no longer needed.
@@ -45,6 +67,38 @@ impl Container {
 }
 
 impl Node {
+    /// Has the keeper hold what we hold of every container, of which it knows nothing.
+    pub(crate) fn hold_all(&self) {
+        self.containers().iter().for_each(|container| self.hold(container));
+    }
+
+    fn hold(&self, container: &Container) {
+        if let Some(holding) = container.holding() {
+            self.keeper.hold(holding);
+        }
+    }
+
+    /// Takes back what the keeper holds since before this process began.
+    pub(crate) async fn take_back(&self) {
+        if self.is_observer {
+            return;
+        }
+        for holding in self.keeper.returned().await {
+            match self.container(&holding.0.container) {
+                Ok(container) if !matches!(container.state(), State::Exited(_)) => {
+                    container.take_back(holding)
+                }
+                _ => self.keeper.release(&holding.0.container),
+            }
+        }
+    }
+
+    /// A container's input is closed for good.
+    pub(super) fn close_input(&self, container: &Container) {
+        container.release_stdin();
+        self.hold(container);
+    }
+
     /// Holds on to a container's first process and its streams. What cannot be held is not worth an error.
     pub(crate) async fn keep(&self, container: &Container, supervisor: &Supervisor, pid: i32) {
         if self.is_observer {
@@ -73,6 +127,7 @@ impl Node {
             }
         }
         let before = std::mem::replace(&mut *lock(&container.kept), kept);
+        self.hold(container);
         // Nobody else has it: the supervisor that took over is to have it back.
         if let Some(terminal) = before.terminal {
             let missing = lock(&container.kept).terminal.is_none();
@@ -91,6 +146,7 @@ impl Node {
         let request = Request::ReturnTerminal { container: container.id.clone() };
         supervisor.call_at_once(request, &[terminal.as_fd()]).await?;
         lock(&container.kept).terminal = Some(terminal);
+        self.hold(container);
         Ok(())
     }
 
@@ -109,6 +165,7 @@ impl Node {
             }
         }
         drop(container.release());
+        self.keeper.release(&container.id);
         exit
     }
 }

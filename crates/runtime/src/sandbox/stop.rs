@@ -35,6 +35,7 @@ impl Node {
         }
         for container in self.containers_of(&sandbox.id) {
             self.kill(&container).await?;
+            self.keeper.released(&container.id).await;
         }
         self.let_go(sandbox).await?;
         let record = sandbox.change(|record| record.stopped = true);

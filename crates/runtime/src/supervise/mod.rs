@@ -1,10 +1,12 @@
-//! The supervisors of pods, seen from here: their program, and a connection to each.
+//! The supervisors of pods, seen from here: their program, a connection to each, and the keeper that holds what they hold.
 
 mod connection;
+mod keeper;
 mod program;
 mod takeover;
 
 pub(crate) use connection::{Exec, Supervisor};
+pub(crate) use keeper::{Holding, Keeper, serve as serve_keeper};
 pub(crate) use program::Program;
 pub(crate) use takeover::keep_trying;
 

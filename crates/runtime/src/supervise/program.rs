@@ -3,6 +3,7 @@
 //! It is never overwritten: pods that run keep the one they were started with. It is started from a read-only mount that
 //! is nowhere in the file system, so that no container can write to the file behind `/proc/PID/exe`.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -48,13 +49,31 @@ impl Program {
     /// Starts a supervisor that listens in this folder. It joins the given cgroups by itself.
     pub(crate) fn start(&self, sandbox: &str, folder: &Path, cgroups: &[PathBuf]) -> Result<Child, Error> {
         let socket = listener(folder).map_err(Error::io("listen in", folder))?;
+        self.spawn(&[sandbox.as_ref(), folder.as_os_str()], folder, socket, cgroups)
+    }
+
+    /// Starts a keeper that listens in this folder, and answers with a connection to it.
+    pub(crate) fn start_keeper(&self, folder: &Path, cgroups: &[PathBuf]) -> Result<(OwnedFd, Child), Error> {
+        Self::clear_way(folder)?;
+        let socket = listener(folder).map_err(Error::io("listen in", folder))?;
+        // Connected before it begins, so that it sees it when we are gone: then it goes too.
+        let connection = dial(folder)?;
+        Ok((connection, self.spawn(&["keep".as_ref()], folder, socket, cgroups)?))
+    }
+
+    fn spawn(
+        &self,
+        words: &[&OsStr],
+        folder: &Path,
+        socket: OwnedFd,
+        cgroups: &[PathBuf],
+    ) -> Result<Child, Error> {
         let log = folder.join("supervisor.log");
         let log = File::options().append(true).create(true).open(&log).map_err(Error::io("create", &log))?;
         // A spawn without a fork: this process may be large, and has many threads.
         Command::new(format!("/proc/self/fd/{}", self.mount.as_raw_fd()))
             .arg0("coracle-supervisor")
-            .arg(sandbox)
-            .arg(folder)
+            .args(words)
             .args(cgroups)
             .env_clear()
             .current_dir("/")

@@ -4,7 +4,10 @@
 //! they run; it is waited for.
 
 use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::process::Child;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -52,13 +55,22 @@ impl Node {
 
     /// Starts the program of a pod's supervisor.
     pub(crate) fn start_supervisor(&self, sandbox: &Sandbox) -> Result<(), Error> {
-        let cgroups = match self.supervisors().placement() {
+        let state = self.config.sandbox_state(&sandbox.id);
+        sandbox.set_child(self.program.start(&sandbox.id, &state, &self.cgroups_of_supervisors())?);
+        Ok(())
+    }
+
+    /// Starts the program of the node's keeper.
+    pub(crate) fn start_keeper(&self, folder: &Path) -> Result<(OwnedFd, Child), Error> {
+        self.program.start_keeper(folder, &self.cgroups_of_supervisors())
+    }
+
+    /// The files into which a process writes itself to be among the supervisors.
+    fn cgroups_of_supervisors(&self) -> Vec<PathBuf> {
+        match self.supervisors().placement() {
             Placement::Tasks(files) => files,
             Placement::Folder(folder) => vec![folder.join("cgroup.procs")],
-        };
-        let state = self.config.sandbox_state(&sandbox.id);
-        sandbox.set_child(self.program.start(&sandbox.id, &state, &cgroups)?);
-        Ok(())
+        }
     }
 
     /// Gives a pod another supervisor if its own is gone and nobody has dismissed it.

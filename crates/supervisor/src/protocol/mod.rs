@@ -10,11 +10,13 @@
 //! has their bytes): a request or record with other fields is another one, with a tag of its own.
 
 pub mod held;
+mod keep;
 mod message;
 mod spec;
 mod wire;
 
 pub use held::Held;
+pub use keep::{Belongings, FromKeeper, ToKeeper};
 pub use message::{ContainerReport, Exit, Failure, FromRuntime, FromSupervisor, Phase, Reply, Request};
 pub use spec::{
     Bind, Capabilities, ContainerSpec, Device, ExecSpec, Filesystem, Join, MountSpec, Namespaces, OomCounter,

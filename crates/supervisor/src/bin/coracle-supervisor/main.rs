@@ -4,7 +4,8 @@
 //! as its standard input, and serves it in one thread
 //! ([`server`]): requests come in, processes are made ([`launch`] in this process, [`init`] in the new one), what they
 //! print goes into logs ([`output`]), how they end goes into files. `coracle-supervisor pause` is the first process of
-//! a PID namespace that a pod's containers share ([`pause`]).
+//! a PID namespace that a pod's containers share ([`pause`]). `coracle-supervisor keep CGROUPS` holds descriptors for a
+//! runtime that may be killed ([`keeper`]).
 //!
 //! It never blocks but in its event loop, and does not end when whoever started it does. What it holds is written down
 //! in the pod's folder ([`place`]): if it is killed, the next one that is started there takes over.
@@ -12,11 +13,13 @@
 mod clock;
 mod container;
 mod init;
+mod keeper;
 mod launch;
 mod output;
 mod pause;
 mod place;
 mod server;
+mod service;
 mod step;
 mod sys;
 
@@ -24,14 +27,17 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().collect();
-    if args.get(1).is_some_and(|mode| mode == pause::MODE) {
-        return pause::run();
-    }
-    let Some((pod, cgroups)) = args.get(2..).and_then(<[String]>::split_first) else {
-        eprintln!("coracle-supervisor: a sandbox, a folder and cgroups are wanted");
-        return ExitCode::FAILURE;
+    let words: Vec<&str> = args.iter().skip(1).map(String::as_str).collect();
+    let served = match *words {
+        [pause::MODE] => return pause::run(),
+        [keeper::MODE, ref cgroups @ ..] => keeper::run(cgroups),
+        [_, pod, ref cgroups @ ..] => server::run(pod, cgroups),
+        _ => {
+            eprintln!("coracle-supervisor: a sandbox, a folder and cgroups are wanted");
+            return ExitCode::FAILURE;
+        }
     };
-    match server::run(pod, cgroups) {
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("coracle-supervisor: {error}");

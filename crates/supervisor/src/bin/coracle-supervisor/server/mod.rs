@@ -16,9 +16,10 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use coracle_supervisor::protocol::{Failure, FromSupervisor, Reply, encode};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::net::{SocketFlags, accept_with};
-use rustix::process::{set_child_subreaper, setsid};
+use rustix::process::set_child_subreaper;
 
 use crate::container::{Asker, Container};
+use crate::service::{detach, take_listener};
 use crate::sys;
 use connection::Connection;
 use processes::{Exec, Pause};
@@ -68,10 +69,8 @@ struct Server {
 }
 
 /// Serves the socket that is our standard input, until somebody asks us to quit.
-pub(crate) fn run(pod: &str, cgroups: &[String]) -> io::Result<()> {
-    for file in cgroups {
-        std::fs::write(file, "0")?;
-    }
+pub(crate) fn run(pod: &str, cgroups: &[&str]) -> io::Result<()> {
+    detach(c"coracle-pod", cgroups)?;
     let mut server = Server::new(pod)?;
     server.adopt_all();
     let mut events = Vec::with_capacity(64);
@@ -94,18 +93,8 @@ pub(crate) fn run(pod: &str, cgroups: &[String]) -> io::Result<()> {
 
 impl Server {
     fn new(pod: &str) -> io::Result<Self> {
-        // Whoever started us may be the leader of our session already; then we lead one too.
-        setsid()
-            .map(drop)
-            .or_else(|errno| if errno == rustix::io::Errno::PERM { Ok(()) } else { Err(errno) })?;
-        rustix::thread::set_name(c"coracle-pod")?;
-        // Where the host does not let us, we are as likely to be killed as others.
-        std::fs::write("/proc/self/oom_score_adj", "-998").unwrap_or_default();
         set_child_subreaper(Some(rustix::process::getpid()))?;
-        let listener = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
-        // No process that we start may hold our socket: when we are gone, nobody is to be reached there.
-        rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?)?;
-        rustix::io::ioctl_fionbio(&listener, true)?;
+        let listener = take_listener()?;
         let mut server = Self {
             pod: pod.to_owned(),
             epoll: epoll::create(CreateFlags::CLOEXEC)?,

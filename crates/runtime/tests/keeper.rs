@@ -1,0 +1,143 @@
+//! Server and supervisors are killed together: what a container prints, its terminal and how it ends outlive both.
+#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+
+mod common;
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use common::{Node, kill, script, supervisors};
+use coracle_cri::Runtime as _;
+use coracle_cri::streaming::Streaming;
+use coracle_cri::v1::*;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+/// Prints, waits for a file, prints as much as fits into two pipes, and ends.
+const STORY: &str = "seq 1 1000; echo ready; while [ ! -e /go ]; do sleep 0.01; done; \
+                     seq 1001 11000; seq 10000 >&2; exit 9";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ends_while_nobody_is_there_is_known_with_all_that_it_printed() {
+    let mut node = Node::new("alone").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    for name in ["one", "two"] {
+        let id = node.run(&sandbox, &pod, script(name, STORY)).await;
+        node.printed("pod", name, "ready").await;
+        ends_alone(&mut node, &sandbox, &id).await;
+        check(&node, name, &id).await;
+        // Nothing needs to be held any more.
+        while keeper(&node).is_some() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_keeper_that_is_killed_is_replaced() {
+    let mut node = Node::new("replaced").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let one = node.run(&sandbox, &pod, script("one", STORY)).await;
+    let two = node.run(&sandbox, &pod, script("two", STORY)).await;
+    for name in ["one", "two"] {
+        node.printed("pod", name, "ready").await;
+    }
+    // One that we have started, and one that an earlier runtime has.
+    for _ in 0..2 {
+        let first = another_keeper(&node, 0).await;
+        kill(first);
+        another_keeper(&node, first).await;
+        node.away(Duration::ZERO).await;
+    }
+    for (name, id) in [("one", &one), ("two", &two)] {
+        ends_alone(&mut node, &sandbox, id).await;
+        check(&node, name, id).await;
+    }
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn terminals_and_inputs_outlive_all_but_the_keeper() {
+    let mut node = Node::new("terminal").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let echo = "while read line; do echo got $line; done; echo end; exit 4";
+    let plain = ContainerConfig { stdin: true, stdin_once: true, ..script("plain", echo) };
+    let tty = ContainerConfig { stdin: true, tty: true, ..script("tty", echo) };
+    let (plain, tty) = (node.run(&sandbox, &pod, plain).await, node.run(&sandbox, &pod, tty).await);
+    for turn in 0..2 {
+        let (instance, of) = (node.instance(), sandbox.clone());
+        node.away_while(async move { kill_supervisor(&instance, &of) }).await;
+        // Who is attached to the plain one is the last.
+        for id in if turn == 0 { vec![&tty] } else { vec![&tty, &plain] } {
+            says_hello(&node, id, id == &tty).await;
+        }
+    }
+    assert_eq!(node.ended(&plain).await.exit_code, 4, "its input has ended, whoever else held it");
+    assert_eq!(node.status(&tty).await.state(), ContainerState::ContainerRunning);
+    node.clear().await;
+}
+
+/// Attaches, and is answered.
+async fn says_hello(node: &Node, id: &str, tty: bool) {
+    let request = AttachRequest { container_id: id.to_owned(), stdin: true, stdout: true, stderr: !tty, tty };
+    let Streaming::Session(mut session) = node.runtime.attach(request).await.unwrap() else {
+        panic!("no session")
+    };
+    session.stdin.as_mut().unwrap().write_all(b"hello\n").await.unwrap();
+    let mut said = String::new();
+    while !said.contains("got hello") {
+        let mut chunk = [0; 100];
+        let count = session.stdout.as_mut().unwrap().read(&mut chunk).await.unwrap();
+        assert!(count > 0, "it ended after {said:?}");
+        said.push_str(&String::from_utf8_lossy(&chunk[..count]));
+    }
+}
+
+/// A container goes on and ends while there is neither a runtime nor a supervisor.
+async fn ends_alone(node: &mut Node, sandbox: &str, id: &str) {
+    let go = node.path().join("rootfs").join(id).join("go");
+    let (instance, of) = (node.instance(), sandbox.to_owned());
+    let process = first_process(node, id).await;
+    node.away_while(async move {
+        kill_supervisor(&instance, &of);
+        std::fs::write(go, "").unwrap();
+        let ended = move || poll(&mut [PollFd::new(&process, PollFlags::IN)], None).unwrap();
+        tokio::task::spawn_blocking(ended).await.unwrap();
+    })
+    .await;
+}
+
+async fn check(node: &Node, name: &str, id: &str) {
+    let status = node.ended(id).await;
+    assert_eq!((status.exit_code, status.reason.as_str()), (9, "Error"));
+    let lines = node.log("pod", name);
+    let printed = |stream: &str| lines.iter().filter(|line| line.0 == stream && line.2 != "ready").count();
+    assert_eq!((printed("stdout"), printed("stderr")), (11_000, 10_000));
+}
+
+fn kill_supervisor(instance: &str, sandbox: &str) {
+    supervisors(instance).iter().filter(|one| one.1.contains(sandbox)).for_each(|one| kill(one.0));
+}
+
+async fn first_process(node: &Node, container: &str) -> OwnedFd {
+    let info = node.runtime.container_status(container, true).await.unwrap().info;
+    let first = info["processes"].split(' ').next().unwrap().parse().unwrap();
+    pidfd_open(Pid::from_raw(first).unwrap(), PidfdFlags::empty()).unwrap()
+}
+
+fn keeper(node: &Node) -> Option<i32> {
+    let all = supervisors(&node.instance());
+    all.into_iter().find(|(_, words)| words.split('\0').nth(1) == Some("keep")).map(|(pid, _)| pid)
+}
+
+/// Waits until there is a keeper that is not this one.
+async fn another_keeper(node: &Node, than: i32) -> i32 {
+    loop {
+        match keeper(node) {
+            Some(pid) if pid != than => return pid,
+            _ => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+    }
+}
