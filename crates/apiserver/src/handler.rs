@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use coracle_api::Value;
-use coracle_api::catalog::{Resource, Subresource};
+use coracle_api::catalog::{BUILTIN, Resource, Subresource};
 use coracle_api::codec::media_type::{self, PatchType};
 use coracle_api::go_text::Quoted;
 use coracle_api::names;
@@ -278,9 +278,8 @@ fn wanted_version(query: &Query) -> Result<Wanted, ApiError> {
 }
 
 fn find(target: &Target) -> Result<&'static Resource, ApiError> {
-    registry::served()
-        .find(|r| r.group == target.group && r.version == target.version && r.plural == target.resource)
-        .ok_or_else(ApiError::no_such_resource)
+    let found = BUILTIN.resource(&target.group, &target.version, &target.resource);
+    found.ok_or_else(ApiError::no_such_resource)
 }
 
 /// The subresource that a path is about, if it is about one.

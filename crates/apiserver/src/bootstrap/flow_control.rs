@@ -81,13 +81,13 @@ async fn remove_others(
     wanted: &[Value],
 ) -> Result<(), ApiError> {
     let snapshot = loopback.cache(resource).snapshot();
-    for (name, entry) in &snapshot.entries {
-        if wanted.iter().any(|object| object.meta().name() == name.as_str()) {
+    for entry in snapshot.entries.iter() {
+        if wanted.iter().any(|object| object.meta().name() == entry.key.as_str()) {
             continue;
         }
         let object = entry.value(loopback.cache(resource).hub.of);
         if object.meta().annotation(AUTO_UPDATE) == Some("true") {
-            loopback.delete(resource, "", name).await?;
+            loopback.delete(resource, "", &entry.key).await?;
         }
     }
     Ok(())

@@ -98,7 +98,7 @@ impl<T: Derive> Derived<T> {
         let mut next = Current { seen: Vec::new(), state: T::default() };
         for (of, cache) in self.caches.iter().enumerate() {
             let (snapshot, start) = cache.snapshot_and_after(&Interest::Everything);
-            for entry in snapshot.entries.values() {
+            for entry in snapshot.entries.iter() {
                 next.state.take(of, &cache.hub, None, Some(entry));
             }
             cursors.push(start.cursor);

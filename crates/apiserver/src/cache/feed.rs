@@ -10,13 +10,12 @@ use coracle_api::Text;
 use coracle_store::{
     EventKind, KeyRange, KeyValue, RangeRequest, Revision, Store, StoreError, WatchItem, WatchRequest,
 };
-use imbl::OrdMap;
 use tracing::{error, warn};
 
 use super::bells::Bells;
 use super::progress::Progress;
 use super::promises::Promises;
-use super::{Applied, BadEntry, Cache, Entry, SharedTrees};
+use super::{Applied, BadEntry, Cache, Entries, Entry, SharedTrees};
 use crate::hub::Hub;
 
 /// Where objects are in the store.
@@ -115,13 +114,13 @@ impl Caches {
             }
             Err(error) => return Err(error.into()),
         };
-        let mut contents: BTreeMap<&str, OrdMap<Text, Arc<Entry>>> = BTreeMap::new();
+        let mut contents: BTreeMap<&str, Entries> = BTreeMap::new();
         for kv in &kvs {
             let Some((cache, key)) = self.place(&kv.key) else { continue };
             match Entry::stored(key, &kv.value, kv.mod_revision, &cache.hub) {
                 Ok(entry) => {
                     let prefix = cache.hub.resource.storage.as_ref().expect("kept").prefix.as_str();
-                    contents.entry(prefix).or_default().insert(Text::new(key), Arc::new(entry));
+                    contents.entry(prefix).or_default().insert(Arc::new(entry));
                 }
                 Err(bad) => error!(%bad, "a stored object cannot be read and is left out"),
             }

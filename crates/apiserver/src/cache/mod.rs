@@ -6,6 +6,7 @@
 
 mod bells;
 mod derived;
+mod entries;
 mod entry;
 mod feed;
 mod history;
@@ -17,6 +18,7 @@ mod trees;
 
 pub use bells::Bell;
 pub use derived::{Derive, Derived, Read};
+pub use entries::Entries;
 pub use entry::{BadEntry, Entry};
 pub use feed::{Caches, FeedError, Promise};
 pub use history::{Change, Cursor, Event, Overtaken};
@@ -31,7 +33,6 @@ use coracle_api::Text;
 use coracle_api::selector::FieldSelector;
 use coracle_store::Revision;
 use history::History;
-use imbl::OrdMap;
 use lanes::Lanes;
 
 use crate::hub::Hub;
@@ -69,7 +70,7 @@ const KEPT_SNAPSHOTS: usize = 64;
 #[derive(Clone, Default)]
 pub struct Snapshot {
     pub revision: Revision,
-    pub entries: OrdMap<Text, Arc<Entry>>,
+    pub entries: Entries,
 }
 
 impl Cache {
@@ -197,7 +198,7 @@ impl Cache {
     }
 
     /// Begins anew. Whoever still watches what was before has missed something, and is cut off.
-    fn load(&self, entries: OrdMap<Text, Arc<Entry>>, revision: Revision) {
+    fn load(&self, entries: Entries, revision: Revision) {
         let mut past = self.past();
         let before = std::mem::replace(&mut past.history, History::new(revision));
         self.snapshot.store(Arc::new(Snapshot { revision, entries }));
@@ -217,7 +218,7 @@ impl Cache {
             let event = match new {
                 Some(entry) => {
                     let entry = Arc::new(entry);
-                    let previous = snapshot.entries.insert(Text::new(key), entry.clone());
+                    let previous = snapshot.entries.insert(entry.clone());
                     let change = if previous.is_some() { Change::Modified } else { Change::Added };
                     Event { change, revision, entry, previous }
                 }

@@ -46,7 +46,7 @@ use bytes::Bytes;
 use coracle_api::catalog::{BUILTIN, Kind, Resource, Struct, Subresource};
 use coracle_api::codec::canonical;
 use coracle_api::time::Timestamp;
-use coracle_api::{Text, Value, defaults};
+use coracle_api::{Value, defaults};
 use coracle_store::{Revision, Store};
 use strategy::AnyStrategy;
 
@@ -168,7 +168,7 @@ impl Registry {
         cache.into_iter().flat_map(|cache| {
             let snapshot = cache.snapshot();
             let objects: Vec<Value> =
-                snapshot.entries.values().map(|entry| entry.value(cache.hub.of)).collect();
+                snapshot.entries.iter().map(|entry| entry.value(cache.hub.of)).collect();
             objects
         })
     }
@@ -186,9 +186,8 @@ impl Registry {
         let Some(cache) = cache else { return Vec::new() };
         let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
         let snapshot = cache.snapshot();
-        let found = snapshot.entries.range(Text::from(prefix.as_str())..);
-        let found = found.take_while(|(key, _)| key.starts_with(&prefix));
-        found.map(|(_, entry)| self.caches.trees.of(entry, cache.hub.of)).collect()
+        let found = snapshot.entries.below(&prefix, &prefix);
+        found.map(|entry| self.caches.trees.of(entry, cache.hub.of)).collect()
     }
 
     /// Brings a decoded object into the one shape that all that follows works on: with the defaults of the version it

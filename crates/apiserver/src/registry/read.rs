@@ -7,12 +7,11 @@ use coracle_api::Text;
 use coracle_api::convert::field_label;
 use coracle_api::selector::FieldSelector;
 use coracle_store::{KeyRange, RangeRequest, Revision, StoreError};
-use imbl::OrdMap;
 
 use super::continuation::Continuation;
 use super::{Registry, Scope};
 use crate::ApiError;
-use crate::cache::{Entry, Snapshot};
+use crate::cache::{Entries, Entry, Snapshot};
 use crate::request::{ListOptions, VersionMatch};
 
 /// So long a read waits for a version that is yet to come.
@@ -99,10 +98,9 @@ impl Registry {
         let prefix = if scope.namespace.is_empty() { String::new() } else { format!("{}/", scope.namespace) };
         let from = format!("{prefix}{}", start.as_ref().map_or("", |page| &page.start));
         let mut entries: Vec<Arc<Entry>> = Vec::new();
-        let mut left =
-            snapshot.entries.range(Text::from(from)..).take_while(|(key, _)| key.starts_with(&prefix));
+        let mut left = snapshot.entries.below(&prefix, &from);
         let mut more = false;
-        for (_, entry) in left.by_ref() {
+        for entry in left.by_ref() {
             if !entry.matches(&options.labels, &fields, scope.hub.resource) {
                 continue;
             }
@@ -178,12 +176,12 @@ impl Registry {
             }
             error => super::update::store_error(&error),
         })?;
-        let mut entries = OrdMap::new();
+        let mut entries = Entries::default();
         for kv in &answer.kvs {
             let key = String::from_utf8_lossy(&kv.key[root..]);
             let entry = Entry::stored(&key, &kv.value, kv.mod_revision, &scope.hub);
             let entry = entry.map_err(|bad| ApiError::internal(bad.to_string()))?;
-            entries.insert(entry.key.clone(), Arc::new(entry));
+            entries.insert(Arc::new(entry));
         }
         Ok(Snapshot { revision, entries })
     }

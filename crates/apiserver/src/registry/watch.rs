@@ -32,6 +32,8 @@ pub struct WatchStream {
     bookmarks: bool,
     /// How far the client has been told.
     told: Revision,
+    /// How much was told last: about as much comes next.
+    last_chunk: usize,
 }
 
 struct Filter {
@@ -64,7 +66,7 @@ impl Registry {
         let interest = cache.interest(scope.namespace, &filter.fields);
         let (initial, start, told) = if wants_initial || from_now {
             let (snapshot, start) = cache.snapshot_and_after(&interest);
-            let shown = snapshot.entries.values().filter(|entry| filter.matches(entry, &cache)).cloned();
+            let shown = snapshot.entries.iter().filter(|entry| filter.matches(entry, &cache)).cloned();
             let initial = if wants_initial { shown.collect() } else { VecDeque::new() };
             (initial, start, self.caches.applied())
         } else {
@@ -86,6 +88,7 @@ impl Registry {
             filter,
             bookmarks: options.bookmarks,
             told,
+            last_chunk: 0,
         })
     }
 }
@@ -116,9 +119,13 @@ impl WatchStream {
             while out.len() < CHUNK
                 && let Some(event) = self.next_event()?
             {
+                if out.capacity() == 0 {
+                    out.reserve(self.last_chunk);
+                }
                 self.show(&event, writer, &mut out);
             }
             if !out.is_empty() {
+                self.last_chunk = out.len();
                 return Ok(out);
             }
             heard.await;

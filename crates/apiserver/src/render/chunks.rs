@@ -1,6 +1,7 @@
 //! A long list, piece by piece: its body is never whole in memory.
 
 use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use flate2::Compression;
@@ -22,22 +23,63 @@ pub(super) struct Pieces {
     /// The next item.
     place: usize,
     ended: bool,
+    buffers: Buffers,
+}
+
+/// The memory of pieces that have left, for those that follow: new memory costs a list as much as filling it.
+#[derive(Clone, Default)]
+struct Buffers(Arc<Mutex<Vec<Vec<u8>>>>);
+
+/// A part of the list.
+pub(super) struct Piece {
+    text: Vec<u8>,
+    home: Buffers,
 }
 
 impl Pieces {
     pub(super) fn new(list: List, objects: Objects) -> Pieces {
-        Pieces { list, objects, place: 0, ended: false }
+        Pieces { list, objects, place: 0, ended: false, buffers: Buffers::default() }
+    }
+}
+
+impl Buffers {
+    fn take(&self) -> Vec<u8> {
+        let left = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        left.unwrap_or_else(|| Vec::with_capacity(PIECE + PIECE / 8))
+    }
+
+    fn give_back(&self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+    }
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.text
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        self.home.give_back(std::mem::take(&mut self.text));
+    }
+}
+
+impl From<Piece> for Bytes {
+    fn from(piece: Piece) -> Bytes {
+        Bytes::from_owner(piece)
     }
 }
 
 impl Iterator for Pieces {
-    type Item = Vec<u8>;
+    type Item = Piece;
 
-    fn next(&mut self) -> Option<Vec<u8>> {
+    fn next(&mut self) -> Option<Piece> {
         if self.ended {
             return None;
         }
-        let mut out = Vec::with_capacity(PIECE + PIECE / 8);
+        let mut out = self.buffers.take();
         if self.place == 0 {
             whole::write_list_head(&self.list, &self.objects, &mut out);
         }
@@ -54,7 +96,7 @@ impl Iterator for Pieces {
             whole::write_item(entry, &self.objects, &prefix, &mut out);
             self.place += 1;
         }
-        Some(out)
+        Some(Piece { text: out, home: self.buffers.clone() })
     }
 }
 
@@ -64,20 +106,20 @@ pub(super) struct Compressed<I> {
     encoder: GzEncoder<Vec<u8>>,
 }
 
-impl<I: Iterator<Item = Vec<u8>>> Compressed<I> {
+impl<I: Iterator<Item = Piece>> Compressed<I> {
     pub(super) fn new(pieces: I) -> Compressed<I> {
         Compressed { pieces: Some(pieces), encoder: GzEncoder::new(Vec::new(), Compression::fast()) }
     }
 }
 
-impl<I: Iterator<Item = Vec<u8>>> Iterator for Compressed<I> {
+impl<I: Iterator<Item = Piece>> Iterator for Compressed<I> {
     type Item = Bytes;
 
     fn next(&mut self) -> Option<Bytes> {
         const INTO_MEMORY: &str = "writing into memory does not fail";
         loop {
             match self.pieces.as_mut()?.next() {
-                Some(piece) => self.encoder.write_all(&piece).expect(INTO_MEMORY),
+                Some(piece) => self.encoder.write_all(piece.as_ref()).expect(INTO_MEMORY),
                 None => {
                     self.pieces = None;
                     self.encoder.try_finish().expect(INTO_MEMORY);
@@ -127,12 +169,23 @@ mod tests {
     }
 
     #[test]
+    fn pieces_that_have_left_lend_their_memory_to_those_that_follow() {
+        let mut pieces = Pieces::new(list(500), objects());
+        let (first, second) = (pieces.next().expect("long"), pieces.next().expect("long"));
+        assert_ne!(first.as_ref().as_ptr(), second.as_ref().as_ptr(), "both are on their way");
+        let place = second.as_ref().as_ptr();
+        drop(Bytes::from(second));
+        assert_eq!(pieces.next().expect("long").as_ref().as_ptr(), place);
+    }
+
+    #[test]
     fn pieces_make_the_same_list_compressed_or_not() {
         for items in [0, 1, 500] {
             let mut whole = Vec::new();
             whole::write_list(&list(items), &objects(), &mut whole);
             whole.push(b'\n');
-            let pieces: Vec<Vec<u8>> = Pieces::new(list(items), objects()).collect();
+            let pieces = Pieces::new(list(items), objects()).map(|piece| piece.as_ref().to_vec());
+            let pieces: Vec<Vec<u8>> = pieces.collect();
             assert!(pieces.iter().all(|piece| piece.len() < 2 * PIECE));
             assert_eq!(String::from_utf8_lossy(&pieces.concat()), String::from_utf8_lossy(&whole));
             let compressed: Vec<u8> =

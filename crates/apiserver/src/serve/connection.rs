@@ -9,12 +9,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::ServerConnection;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep};
@@ -40,6 +42,9 @@ const MAX_HEADER_COUNT: usize = 1000;
 
 /// What HTTP/2 lets one stream have in flight to us.
 const STREAM_WINDOW: u32 = 256 * 1024;
+
+/// So much of an answer is encrypted and written at once.
+const MAX_UNSENT: usize = 256 * 1024;
 
 /// How long a peer that has said its last word is still answered.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(5);
@@ -98,7 +103,8 @@ async fn handshake(socket: &Arc<TcpStream>, serving: &Serving) -> io::Result<Tls
         ask_for_tls(socket).await?;
         return Err(io::Error::new(io::ErrorKind::InvalidData, "plain HTTP"));
     }
-    serving.acceptor.accept(Socket(socket.clone())).await
+    let unsent = |session: &mut ServerConnection| session.set_buffer_limit(Some(MAX_UNSENT));
+    serving.acceptor.accept_with(Socket(socket.clone()), unsent).await
 }
 
 /// Passes a request along the chain; it is at work until its answer has left.
@@ -190,6 +196,13 @@ where
     }
 }
 
+/// How a conversation ends that could go on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Now,
+    AfterAnswers,
+}
+
 /// Carries on a conversation until it ends, patience ends, or the server does.
 async fn until_enough(
     conversation: impl Conversation,
@@ -199,6 +212,16 @@ async fn until_enough(
     peer_ended: impl Future<Output = ()>,
 ) -> hyper::Result<()> {
     tokio::pin!(conversation);
+    // Asked only when it is woken itself, not at every turn of the conversation.
+    let end = async {
+        tokio::select! {
+            biased;
+            () = async { peer_ended.await; tokio::time::sleep(GOODBYE_WITHIN).await } => End::Now,
+            () = enough.notified() => End::AfterAnswers,
+            () = serving.chain.lifecycle.draining() => End::AfterAnswers,
+        }
+    };
+    let mut end = FuturesUnordered::from_iter([end]);
     tokio::select! {
         biased;
         result = conversation.as_mut() => return result,
@@ -207,9 +230,11 @@ async fn until_enough(
                 return Ok(());
             }
         }
-        () = async { peer_ended.await; tokio::time::sleep(GOODBYE_WITHIN).await } => return Ok(()),
-        () = enough.notified() => {}
-        () = serving.chain.lifecycle.draining() => {}
+        why = end.next() => {
+            if why == Some(End::Now) {
+                return Ok(());
+            }
+        }
     }
     conversation.as_mut().finish();
     tokio::select! {

@@ -39,20 +39,20 @@ pub(super) struct Pace {
     idle_since: AtomicU64,
     headers_since: AtomicU64,
     unread_since: AtomicU64,
-    /// HTTP/2 speaks also between requests: bytes need not be headers.
-    counts_headers: bool,
+    /// HTTP/1.1. HTTP/2 speaks also between requests, so that bytes need not be headers, and ends them in other tasks.
+    one_by_one: bool,
     waker: AtomicWaker,
 }
 
 impl Pace {
-    pub(super) fn new(counts_headers: bool) -> Arc<Pace> {
+    pub(super) fn new(one_by_one: bool) -> Arc<Pace> {
         Arc::new(Pace {
             began: Instant::now(),
             requests: AtomicUsize::new(0),
             idle_since: AtomicU64::new(1),
             headers_since: AtomicU64::new(0),
             unread_since: AtomicU64::new(0),
-            counts_headers,
+            one_by_one,
             waker: AtomicWaker::new(),
         })
     }
@@ -91,7 +91,7 @@ impl Pace {
     }
 
     fn bytes_came(&self) {
-        if self.counts_headers
+        if self.one_by_one
             && self.requests.load(Ordering::Acquire) == 0
             && self.headers_since.load(Ordering::Acquire) == 0
         {
@@ -115,7 +115,10 @@ impl Drop for AtWork {
     fn drop(&mut self) {
         if self.0.requests.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.0.idle_since.store(self.0.now(), Ordering::Release);
-            self.0.waker.wake();
+            // Who answers one request after the other is the one who waits, and looks when it is done.
+            if !self.0.one_by_one {
+                self.0.waker.wake();
+            }
         }
     }
 }

@@ -130,7 +130,8 @@ fn start_kube_apiserver(program: &Path, folder: &Path, port: u16, store: u16) ->
         format!("--tls-cert-file={}", pki("apiserver.crt")),
         format!("--tls-private-key-file={}", pki("apiserver.key")),
         format!("--client-ca-file={}", pki("ca.crt")),
-        format!("--service-account-key-file={}", pki("service-account.key")),
+        // It reads no public key out of a PKCS #8 private one; no token is shown to it, so any key will do.
+        format!("--service-account-key-file={}", pki("ca.crt")),
         format!("--service-account-signing-key-file={}", pki("service-account.key")),
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
         "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
