@@ -32,6 +32,10 @@ pub(crate) fn nodes(config: &ContainerConfig, privileged: bool) -> Result<Vec<De
     let wanted =
         config.devices.iter().map(|device| (device.host_path.clone(), device.container_path.clone()));
     for (source, target) in host.into_iter().map(|path| (path.clone(), path)).chain(wanted) {
+        // That is a link to the one of the container's own terminals, whatever the host has there.
+        if target == "/dev/ptmx" {
+            continue;
+        }
         let device = node(&source, &target)?;
         nodes.retain(|known| known.path != device.path);
         nodes.push(device);

@@ -1,7 +1,8 @@
 //! From what CRI asks for to what a supervisor is told: every decision about a container is made here.
 //!
 //! [`assemble`] puts it together from the parts beside it, each of which decides one matter. But for reading the
-//! image's user database ([`users`]) and the host's devices ([`devices`]) nothing in here touches the host.
+//! image's user database ([`users`]), the host's devices ([`devices`]) and its mounts ([`sharing`]) nothing in here
+//! touches the host.
 
 pub(crate) mod capabilities;
 pub(crate) mod devices;
@@ -9,6 +10,7 @@ mod environment;
 mod mounts;
 mod resources;
 mod seccomp;
+mod sharing;
 pub(crate) mod signals;
 mod users;
 

@@ -6,7 +6,7 @@ use coracle_cgroup::Hierarchies;
 use coracle_cri::v1::{LinuxContainerSecurityContext, Mount, NamespaceMode};
 use coracle_supervisor::protocol::{Bind, Filesystem, MountSpec, Propagation};
 
-use super::{Ingredients, pod_namespaces, propagation};
+use super::{Ingredients, pod_namespaces, propagation, sharing};
 use crate::config::text;
 use crate::error::Error;
 
@@ -70,12 +70,9 @@ fn usual(
         ),
         new("sysfs", "/sys", &[], NOSUID | NODEV | NOEXEC | readonly),
     ];
+    // Of the IPC namespace that the container is in, be it the host's: which need not have it mounted anywhere.
+    mounts.push(new("mqueue", "/dev/mqueue", &[], NOSUID | NODEV | NOEXEC));
     let host_ipc = pod_namespaces(from.sandbox).ipc() == NamespaceMode::Node;
-    if host_ipc {
-        mounts.push(MountSpec::Bind { bind: Bind { recursive: true, ..bind("/dev/mqueue", "/dev/mqueue") } });
-    } else {
-        mounts.push(new("mqueue", "/dev/mqueue", &[], NOSUID | NODEV | NOEXEC));
-    }
     if !own("/dev/shm") {
         let source = if host_ipc { "/dev/shm".to_owned() } else { text(&from.pod_folder.join("shm")) };
         mounts.push(MountSpec::Bind { bind: bind(&source, "/dev/shm") });
@@ -149,6 +146,7 @@ fn asked_for(mount: &Mount) -> Result<Bind, Error> {
         let path = Path::new(&mount.host_path);
         std::fs::create_dir_all(path).map_err(Error::io("create", path))?;
     }
+    sharing::check(&mount.host_path, &propagation(mount))?;
     Ok(Bind {
         recursive: true,
         readonly: mount.readonly,
