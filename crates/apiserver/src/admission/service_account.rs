@@ -5,7 +5,7 @@
 //! is left as it is, and may have none of this.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -27,9 +27,12 @@ const MOUNTABLE_ONLY: &str = "kubernetes.io/enforce-mountable-secrets";
 const PATIENCE: Duration = Duration::from_millis(1500);
 
 /// A token that is renewed every hour, the authority of the server, and the namespace.
-const TOKEN_VOLUME: &str = r#"{"defaultMode":420,"sources":[{"serviceAccountToken":{"expirationSeconds":3607,"path":"token"}},
-    {"configMap":{"items":[{"key":"ca.crt","path":"ca.crt"}],"name":"kube-root-ca.crt"}},
-    {"downwardAPI":{"items":[{"fieldRef":{"apiVersion":"v1","fieldPath":"metadata.namespace"},"path":"namespace"}]}}]}"#;
+static TOKEN_VOLUME: LazyLock<Value> = LazyLock::new(|| {
+    let text = r#"{"defaultMode":420,"sources":[{"serviceAccountToken":{"expirationSeconds":3607,"path":"token"}},
+        {"configMap":{"items":[{"key":"ca.crt","path":"ca.crt"}],"name":"kube-root-ca.crt"}},
+        {"downwardAPI":{"items":[{"fieldRef":{"apiVersion":"v1","fieldPath":"metadata.namespace"},"path":"namespace"}]}}]}"#;
+    json::parse(text.as_bytes()).expect("it is JSON")
+});
 
 pub(super) struct ServiceAccount;
 
@@ -60,10 +63,8 @@ impl Plugin for ServiceAccount {
         if !debugs && !attributes.does(Operation::Create, "", "pods") {
             return Ok(());
         }
-        let view: Pod = typed::view(pod).map_err(|error| ApiError::internal(error.to_string()))?;
-        let Some(spec) = &view.spec else { return Ok(()) };
         if pod.meta().annotation(MIRROR).is_some() && !debugs {
-            return judge_mirror(spec).map_err(|why| attributes.forbidden(pod, why));
+            return judge_mirror(&spec(pod)?).map_err(|why| attributes.forbidden(pod, why));
         }
         let name = account_name(pod);
         if name.is_empty() {
@@ -78,10 +79,16 @@ impl Plugin for ServiceAccount {
         }
         if debugs {
             // Upstream refuses this with an error that is no status.
-            return judge_debuggers(spec, &account).map_err(ApiError::unexplained);
+            return judge_debuggers(&spec(pod)?, &account).map_err(ApiError::unexplained);
         }
-        judge_secrets(spec, &account).map_err(|why| attributes.forbidden(pod, &why))
+        judge_secrets(&spec(pod)?, &account).map_err(|why| attributes.forbidden(pod, &why))
     }
+}
+
+/// What the pod is to be, for the few that have to be looked at closely.
+fn spec(pod: &Value) -> Result<PodSpec, ApiError> {
+    let view = typed::view::<Pod>(pod).map_err(|error| ApiError::internal(error.to_string()))?;
+    Ok(view.spec.unwrap_or_default())
 }
 
 fn account_name(pod: &Value) -> &str {
@@ -174,7 +181,7 @@ fn mount_token(spec: &mut Map, volume: &str) {
     if needed && known.is_none() {
         let mut volume = Map::new();
         volume.insert("name", name.as_str());
-        volume.insert("projected", json::parse(TOKEN_VOLUME.as_bytes()).expect("it is JSON"));
+        volume.insert("projected", TOKEN_VOLUME.clone());
         append(spec, "volumes", Value::Object(volume));
     }
 }
