@@ -30,6 +30,12 @@ mod world;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tikv_jemallocator::Jemalloc;
+
+/// What bursts took is given back within seconds by a thread of its own, and buffers of some kilobytes, of which every
+/// request needs a few, are kept at hand meanwhile.
+#[global_allocator]
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 /// A complete Kubernetes in one binary.
 #[derive(Parser)]
