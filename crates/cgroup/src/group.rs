@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Write as _};
 use std::iter;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
@@ -77,6 +77,14 @@ impl Group {
                 fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
                 continue;
             }
+            if let Hierarchies::V1 { .. } = self.hierarchies {
+                let folder = mount.join(&self.path);
+                fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+                for file in ["cpuset.cpus", "cpuset.mems"] {
+                    inherit(mount, &folder, file)?;
+                }
+                continue;
+            }
             let mut folder = mount.to_owned();
             for name in self.path.split('/').filter(|name| !name.is_empty()) {
                 let above = folder.clone();
@@ -85,10 +93,7 @@ impl Group {
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                     other => other.map_err(Error::io("create", &folder))?,
                 }
-                match &self.hierarchies {
-                    Hierarchies::V1 { .. } => inherit_cpuset(&above, &folder)?,
-                    Hierarchies::V2 { .. } => enable_controllers(&above)?,
-                }
+                enable_controllers(&above)?;
             }
         }
         Ok(())
@@ -151,7 +156,13 @@ impl Group {
             Hierarchies::V1 { .. } => {
                 let Some(folder) = self.folder("devices") else { return Ok(()) };
                 write(&folder.join("devices.deny"), "a")?;
-                rules.iter().try_for_each(|rule| write(&folder.join("devices.allow"), &rule.v1()))
+                let path = folder.join("devices.allow");
+                let mut file =
+                    fs::File::options().write(true).open(&path).map_err(Error::io("open", &path))?;
+                // The kernel takes one rule with each write.
+                rules.iter().try_for_each(|rule| {
+                    file.write_all(rule.v1().as_bytes()).map_err(Error::io("write", &path))
+                })
             }
             Hierarchies::V2 { root } => {
                 let path = root.join(&self.path);
@@ -261,14 +272,15 @@ impl Group {
 }
 
 /// A new group of version 1 has no processors and no memory of its own, and takes nobody in until it has.
-fn inherit_cpuset(above: &Path, folder: &Path) -> Result<(), Error> {
-    for file in ["cpuset.cpus", "cpuset.mems"] {
-        let here = folder.join(file);
-        if usage::read(&here).trim().is_empty() {
-            write_if_there(&here, usage::read(&above.join(file)).trim())?;
-        }
-    }
-    Ok(())
+/// It gets what the group above has, which may have to be given that first. Answers with what it has.
+fn inherit(mount: &Path, folder: &Path, file: &str) -> Result<String, Error> {
+    let here = folder.join(file);
+    let own = usage::read(&here).trim().to_owned();
+    let above = folder.parent().filter(|above| above.starts_with(mount));
+    let (true, Some(above)) = (own.is_empty(), above) else { return Ok(own) };
+    let theirs = inherit(mount, above, file)?;
+    write_if_there(&here, &theirs)?;
+    Ok(theirs)
 }
 
 /// Lets groups below use all controllers that there are.
