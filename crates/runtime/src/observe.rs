@@ -75,7 +75,12 @@ impl RootFs for NoRootFs {
         Err(RootFsError::NoSuchImage(image.image.clone()))
     }
 
-    async fn prepare(&self, _: &str, image: &ImageForContainer) -> Result<PathBuf, RootFsError> {
+    async fn prepare(
+        &self,
+        _: &str,
+        image: &ImageForContainer,
+        _: &[String],
+    ) -> Result<PathBuf, RootFsError> {
         Err(RootFsError::NoSuchImage(image.id.clone()))
     }
 

@@ -14,8 +14,14 @@ pub trait RootFs: Send + Sync {
     async fn resolve(&self, image: &ImageSpec) -> Result<ImageForContainer, RootFsError>;
 
     /// Makes a container's root filesystem, writable, mounted in the host's mount namespace, and answers where it is.
-    /// For a container that has one already, the same one: mounted again if it is not.
-    async fn prepare(&self, container: &str, image: &ImageForContainer) -> Result<PathBuf, RootFsError>;
+    /// For a container that has one already, the same one: mounted again if it is not. `mount_points` are paths at which
+    /// something will be mounted: places for these may be there already where the image has none.
+    async fn prepare(
+        &self,
+        container: &str,
+        image: &ImageForContainer,
+        mount_points: &[String],
+    ) -> Result<PathBuf, RootFsError>;
 
     /// Unmounts and deletes it. One that is gone is no error.
     async fn remove(&self, container: &str) -> Result<(), RootFsError>;

@@ -1,6 +1,10 @@
 //! What is written down about pods and containers, so that it is known again after a restart.
+//!
+//! A record is a file to which its newer states are appended: the last whole one counts. So it costs one file, however
+//! often it changes while a pod is made, and a writer that was killed over a state leaves the one before.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use coracle_cri::v1::{ContainerConfig, PodSandboxConfig};
@@ -59,20 +63,97 @@ pub(crate) struct ContainerRecord {
     pub(crate) start_error: String,
 }
 
-/// Writes a record, whole or not at all.
+const RECORD: &str = "record";
+/// How many bytes before a state tell its length.
+const LENGTH: usize = size_of::<u32>();
+
+/// Writes the newest state of a record, whole or not at all.
 pub(crate) fn save(folder: &Path, record: &impl Message) -> Result<(), Error> {
-    let (unfinished, path) = (folder.join("record.new"), folder.join("record"));
-    fs::write(&unfinished, record.encode_to_vec()).map_err(Error::io("write", &unfinished))?;
-    fs::rename(&unfinished, &path).map_err(Error::io("write", &path))
+    let path = folder.join(RECORD);
+    let mut state = vec![0; LENGTH];
+    record.encode(&mut state).expect("a vector has room for everything");
+    let length = u32::try_from(state.len() - LENGTH).expect("a record is far below 4 GiB");
+    state[..LENGTH].copy_from_slice(&length.to_le_bytes());
+    let append = || File::options().append(true).create(true).open(&path)?.write_all(&state);
+    append().map_err(Error::io("write", &path))
 }
 
 /// The record in a folder; none where it was never finished.
 pub(crate) fn load<R: Message + Default>(folder: &Path) -> Option<R> {
-    R::decode(fs::read(folder.join("record")).ok()?.as_slice()).ok()
+    R::decode(last_whole(&fs::read(folder.join(RECORD)).ok()?).0?).ok()
+}
+
+/// Takes away what a writer that is gone began and did not finish, or the next state would be appended to it. Nobody
+/// else may be writing.
+pub(crate) fn mend(folder: &Path) -> Result<(), Error> {
+    let path = folder.join(RECORD);
+    let bytes = match fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        bytes => bytes.map_err(Error::io("read", &path))?,
+    };
+    let whole = last_whole(&bytes).1;
+    if whole < bytes.len() { cut(&path, whole).map_err(Error::io("mend", &path)) } else { Ok(()) }
+}
+
+/// The last state that is there as a whole, and how long the file is up to its end.
+fn last_whole(bytes: &[u8]) -> (Option<&[u8]>, usize) {
+    let (mut last, mut end) = (None, 0);
+    while let Some(length) = bytes[end..].first_chunk() {
+        let begin = end + LENGTH;
+        let state =
+            usize::try_from(u32::from_le_bytes(*length)).ok().and_then(|length| begin.checked_add(length));
+        let Some((end_of_state, state)) = state.and_then(|end| Some((end, bytes.get(begin..end)?))) else {
+            break;
+        };
+        (last, end) = (Some(state), end_of_state);
+    }
+    (last, end)
+}
+
+fn cut(path: &Path, length: usize) -> io::Result<()> {
+    File::options().write(true).open(path)?.set_len(u64::try_from(length).map_err(io::Error::other)?)
 }
 
 /// The names in a folder; none where there is no such folder.
 pub(crate) fn names(folder: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(created_at: i64) -> SandboxRecord {
+        SandboxRecord { created_at, addresses: vec!["10.0.0.2".to_owned()], ..SandboxRecord::default() }
+    }
+
+    #[test]
+    fn the_last_state_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(load::<SandboxRecord>(folder.path()), None);
+        for state in 1..4 {
+            save(folder.path(), &record(state)).unwrap();
+            assert_eq!(load(folder.path()), Some(record(state)));
+        }
+    }
+
+    #[test]
+    fn a_state_that_was_cut_off_anywhere_leaves_the_one_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(RECORD);
+        save(folder.path(), &record(1)).unwrap();
+        let first = fs::read(&path).unwrap().len();
+        save(folder.path(), &record(2)).unwrap();
+        let both = fs::read(&path).unwrap();
+        for length in 0..both.len() {
+            fs::write(&path, &both[..length]).unwrap();
+            let before = (length >= first).then(|| record(1));
+            assert_eq!(load(folder.path()), before, "{length} bytes");
+            mend(folder.path()).unwrap();
+            assert_eq!(load(folder.path()), before, "{length} bytes, mended");
+            save(folder.path(), &record(3)).unwrap();
+            assert_eq!(load(folder.path()), Some(record(3)), "after {length} bytes");
+        }
+    }
 }

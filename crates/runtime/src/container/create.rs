@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::node::{Node, blocking};
 use crate::ports::ImageForContainer;
 use crate::records::{ContainerRecord, save};
-use crate::spec::{Ingredients, assemble, cannot_limit, devices, limits, security, signals};
+use crate::spec::{Ingredients, assemble, cannot_limit, devices, limits, mount_points, security, signals};
 use crate::{clock, ids};
 
 impl Node {
@@ -67,15 +67,9 @@ impl Node {
         group: Group,
     ) -> Result<(), Error> {
         let folder = self.config.container_root(&container.id);
-        let (record, place) = (container.record(), folder.clone());
-        blocking(move || {
-            fs::create_dir_all(&place).map_err(Error::io("create", &place))?;
-            save(&place, record.as_ref())
-        })
-        .await?;
-        let prepared = self.rootfs.prepare(&container.id, image);
-        let (rootfs, confined) = tokio::join!(prepared, self.make_group(container, group.clone()));
-        let (rootfs, ()) = (rootfs?, confined?);
+        self.begin_container(container, folder.clone(), group.clone()).await?;
+        let places = mount_points(&container.record().config);
+        let rootfs = self.rootfs.prepare(&container.id, image, &places).await?;
         let plan = Plan {
             container: Arc::clone(container),
             sandbox_config,
@@ -101,10 +95,17 @@ impl Node {
         blocking(move || save(&folder, record.as_ref())).await
     }
 
-    /// The container's group, with all that limits it.
-    async fn make_group(&self, container: &Container, group: Group) -> Result<(), Error> {
+    /// The container's record, which is there before anything else, and its group with all that limits it.
+    async fn begin_container(
+        &self,
+        container: &Container,
+        folder: PathBuf,
+        group: Group,
+    ) -> Result<(), Error> {
         let (record, pids) = (container.record(), self.config.pids_limit);
         let cannot = blocking(move || {
+            fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+            save(&folder, record.as_ref())?;
             let config = &record.config;
             let resources =
                 config.linux.as_ref().and_then(|linux| linux.resources.clone()).unwrap_or_default();

@@ -3,6 +3,7 @@
 //! What a container writes is kept beside the images until the container is removed; the mount is in a folder that a
 //! reboot empties, and is made again when it is not there.
 
+mod mount_points;
 mod overlay;
 
 use std::io;
@@ -39,12 +40,17 @@ impl RootFs for OverlayRootFs {
             .ok_or_else(|| RootFsError::NoSuchImage(image.image.clone()))
     }
 
-    async fn prepare(&self, container: &str, image: &ImageForContainer) -> Result<PathBuf, RootFsError> {
+    async fn prepare(
+        &self,
+        container: &str,
+        image: &ImageForContainer,
+        mount_points: &[String],
+    ) -> Result<PathBuf, RootFsError> {
         let id: Digest = image.id.parse().map_err(|_| RootFsError::NoSuchImage(image.id.clone()))?;
         check_id(container)?;
         let (images, name) = (Arc::clone(&self.images), container.to_owned());
-        let at = self.mounts.join(container).join("rootfs");
-        let made = blocking(move || make(&images, &name, id, &at).map(|found| found.map(|()| at)));
+        let (at, places) = (self.mounts.join(container).join("rootfs"), mount_points.to_vec());
+        let made = blocking(move || make(&images, &name, id, &places, &at).map(|found| found.map(|()| at)));
         made.await
             .map_err(failed("make", container))?
             .ok_or_else(|| RootFsError::NoSuchImage(image.id.clone()))
@@ -78,7 +84,13 @@ impl RootFs for OverlayRootFs {
 }
 
 /// False answers are `None`: the image is gone.
-fn make(images: &ImageStore, container: &str, image: Digest, at: &Path) -> io::Result<Option<()>> {
+fn make(
+    images: &ImageStore,
+    container: &str,
+    image: Digest,
+    places: &[String],
+    at: &Path,
+) -> io::Result<Option<()>> {
     let store = images.store();
     if store.layers_of(container).is_none()
         && !store.add_container(container, image).map_err(io::Error::other)?
@@ -104,6 +116,7 @@ fn make(images: &ImageStore, container: &str, image: Digest, at: &Path) -> io::R
     if first {
         take_over_root(&lower[0], &upper)?;
     }
+    lower.extend(mount_points::layer(&store.path("mount-points"), &store.staging_path(), places)?);
     overlay::mount(&lower, &upper, &work, at)?;
     Ok(Some(()))
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use coracle_cgroup::Hierarchies;
-use coracle_cri::v1::{LinuxContainerSecurityContext, Mount, NamespaceMode};
+use coracle_cri::v1::{ContainerConfig, LinuxContainerSecurityContext, Mount, NamespaceMode};
 use coracle_supervisor::protocol::{Bind, Filesystem, MountSpec, Propagation};
 
 use super::{Ingredients, pod_namespaces, propagation, sharing};
@@ -18,6 +18,17 @@ const STRICTATIME: u64 = libc::MOUNT_ATTR_STRICTATIME;
 
 /// Files of the pod that every container sees, unless it brings its own.
 const POD_FILES: [&str; 3] = ["hostname", "hosts", "resolv.conf"];
+
+/// The paths at which a container has something mounted, but for what is in file systems that are mounted themselves.
+pub(crate) fn mount_points(config: &ContainerConfig) -> Vec<String> {
+    let usual = ["/dev", "/proc", "/sys"].map(str::to_owned);
+    let files = POD_FILES.map(|file| format!("/etc/{file}"));
+    usual
+        .into_iter()
+        .chain(files)
+        .chain(config.mounts.iter().map(|mount| mount.container_path.clone()))
+        .collect()
+}
 
 pub(super) fn list(
     from: &Ingredients<'_>,

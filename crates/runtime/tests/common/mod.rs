@@ -329,7 +329,12 @@ impl RootFs for Folders {
         Ok(ImageForContainer { id: "sha256:b".to_owned(), reference: "busybox".to_owned(), config })
     }
 
-    async fn prepare(&self, container: &str, _: &ImageForContainer) -> Result<PathBuf, RootFsError> {
+    async fn prepare(
+        &self,
+        container: &str,
+        _: &ImageForContainer,
+        _: &[String],
+    ) -> Result<PathBuf, RootFsError> {
         let root = self.folder.join(container);
         unpack_busybox(&root);
         if let Ok(host) = fs::read_to_string(self.folder.parent().unwrap().join("links")) {

@@ -41,7 +41,7 @@ fn layers_lie_over_each_other_and_writes_stay_on_top() {
         ];
         let image = import(&place, &images, &layers).await;
         let rootfs = OverlayRootFs::new(Arc::clone(&images), place.path("mounts"));
-        let root = rootfs.prepare("c1", &image).await.unwrap();
+        let root = rootfs.prepare("c1", &image, &[]).await.unwrap();
         let names = |path: &str| {
             let mut names: Vec<String> = fs::read_dir(root.join(path))
                 .unwrap()
@@ -60,15 +60,15 @@ fn layers_lie_over_each_other_and_writes_stay_on_top() {
         fs::remove_file(root.join("d/low")).unwrap();
         let used = rootfs.usage("c1").await.unwrap();
         assert!(used.bytes >= 10_000 && used.inodes >= 3, "{used:?}");
-        let other = rootfs.prepare("c2", &image).await.unwrap();
+        let other = rootfs.prepare("c2", &image, &[]).await.unwrap();
         assert!(other.join("d/low").exists() && !other.join("d/written").exists());
-        assert_eq!(rootfs.prepare("c1", &image).await.unwrap(), root, "asked again, the same");
+        assert_eq!(rootfs.prepare("c1", &image, &[]).await.unwrap(), root, "asked again, the same");
         // A reboot takes the mount, not what was written.
         rustix::mount::unmount(&root, rustix::mount::UnmountFlags::empty()).unwrap();
         drop((images, rootfs));
         let reopened = OverlayRootFs::new(place.open(), place.path("mounts"));
         assert_eq!(reopened.containers().await.unwrap(), ["c1", "c2"]);
-        assert!(reopened.prepare("c1", &image).await.unwrap().join("d/written").exists());
+        assert!(reopened.prepare("c1", &image, &[]).await.unwrap().join("d/written").exists());
         for container in ["c1", "c2", "c1"] {
             reopened.remove(container).await.unwrap();
         }
@@ -108,7 +108,7 @@ fn a_layer_that_writes_through_a_lower_layers_link_stays_in_the_image() {
                 layer(&[("dir/deep/more", "x"), ("dir/.wh..wh..opq", "")]),
             ];
             let image = import(&place, &images, &layers).await;
-            let root = rootfs.prepare("c1", &image).await.unwrap();
+            let root = rootfs.prepare("c1", &image, &[]).await.unwrap();
             let kept: Vec<_> = fs::read_dir(&host).unwrap().map(|entry| entry.unwrap().file_name()).collect();
             assert_eq!(kept, ["secret"], "{target}");
             assert_eq!(fs::read(host.join("secret")).unwrap(), b"secret", "{target}");
@@ -127,10 +127,10 @@ fn a_removed_image_is_gone_and_its_containers_are_not() {
         let images = place.open();
         let image = import(&place, &images, &[layer(&[("a", "1")])]).await;
         let rootfs = OverlayRootFs::new(Arc::clone(&images), place.path("mounts"));
-        let root = rootfs.prepare("c1", &image).await.unwrap();
+        let root = rootfs.prepare("c1", &image, &[]).await.unwrap();
         images.remove(&images.find("app").unwrap()).unwrap();
         assert!(matches!(rootfs.resolve(&spec("app")).await, Err(RootFsError::NoSuchImage(_))));
-        assert!(matches!(rootfs.prepare("c2", &image).await, Err(RootFsError::NoSuchImage(_))));
+        assert!(matches!(rootfs.prepare("c2", &image, &[]).await, Err(RootFsError::NoSuchImage(_))));
         assert_eq!(fs::read(root.join("a")).unwrap(), b"1");
         assert_eq!(place.counts(), [1, 0, 0, 0]);
         rootfs.remove("c1").await.unwrap();
@@ -146,9 +146,9 @@ fn hundreds_of_layers_and_none_at_all_can_be_mounted() {
         let rootfs = OverlayRootFs::new(Arc::clone(&images), place.path("mounts"));
         let many: Vec<_> = (0..150).map(|number| layer(&[(&format!("f{number}"), "")])).collect();
         let image = import(&place, &images, &many).await;
-        assert_eq!(fs::read_dir(rootfs.prepare("many", &image).await.unwrap()).unwrap().count(), 150);
+        assert_eq!(fs::read_dir(rootfs.prepare("many", &image, &[]).await.unwrap()).unwrap().count(), 150);
         let image = import(&place, &images, &[]).await;
-        assert_eq!(fs::read_dir(rootfs.prepare("none", &image).await.unwrap()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(rootfs.prepare("none", &image, &[]).await.unwrap()).unwrap().count(), 0);
         for container in ["many", "none"] {
             rootfs.remove(container).await.unwrap();
         }
@@ -174,7 +174,7 @@ fn the_built_in_image_is_there_pinned_and_runs() {
         ));
         let rootfs = OverlayRootFs::new(Arc::clone(&images), place.path("mounts"));
         let found = rootfs.resolve(&spec("coracle.local/echo")).await.unwrap();
-        let root = rootfs.prepare("c1", &found).await.unwrap();
+        let root = rootfs.prepare("c1", &found, &[]).await.unwrap();
         let ended =
             std::process::Command::new("chroot").arg(&root).args(["/echo", "exit", "7"]).status().unwrap();
         assert_eq!(ended.code(), Some(7));
@@ -189,10 +189,38 @@ fn the_root_folder_has_the_mode_of_the_images() {
         let images = place.open();
         let image = import(&place, &images, &[layer(&[("./", ""), ("a", "")])]).await;
         let rootfs = OverlayRootFs::new(Arc::clone(&images), place.path("mounts"));
-        let root = rootfs.prepare("c1", &image).await.unwrap();
+        let root = rootfs.prepare("c1", &image, &[]).await.unwrap();
         assert_eq!(fs::metadata(root).unwrap().permissions().mode() & 0o7777, 0o755);
-        assert!(rootfs.prepare("../c1", &image).await.is_err());
+        assert!(rootfs.prepare("../c1", &image, &[]).await.is_err());
         rootfs.remove("c1").await.unwrap();
+    });
+}
+
+/// Most containers have the same things mounted: what these need besides the image is shared, and nothing is written.
+#[test]
+fn places_for_mounts_are_there_and_cost_no_container_anything() {
+    apart(async {
+        let place = Place::new();
+        let images = place.open();
+        let image = import(&place, &images, &[layer(&[("etc/hosts", "own"), ("a", "")])]).await;
+        let rootfs = OverlayRootFs::new(Arc::clone(&images), place.path("mounts"));
+        let places = ["/proc", "/etc/hosts", "/etc/resolv.conf", "/data"].map(str::to_owned);
+        for container in ["c1", "c2"] {
+            let root = rootfs.prepare(container, &image, &places).await.unwrap();
+            assert!(root.join("proc").is_dir() && root.join("etc/resolv.conf").is_file());
+            assert_eq!(fs::read(root.join("etc/hosts")).unwrap(), b"own", "the image comes first");
+            assert!(!root.join("data").exists(), "only what is usual is shared");
+            assert_eq!(rootfs.usage(container).await.unwrap().inodes, 0);
+            let written = root.join("etc/resolv.conf");
+            fs::write(&written, "own").unwrap();
+        }
+        let other = rootfs.prepare("c3", &image, &places).await.unwrap();
+        assert_eq!(fs::read(other.join("etc/resolv.conf")).unwrap(), b"", "what one writes no other sees");
+        let bare = rootfs.prepare("c4", &image, &[]).await.unwrap();
+        assert!(!bare.join("proc").exists());
+        for container in ["c1", "c2", "c3", "c4"] {
+            rootfs.remove(container).await.unwrap();
+        }
     });
 }
 

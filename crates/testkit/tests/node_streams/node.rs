@@ -153,7 +153,7 @@ impl Node {
     }
 
     pub(crate) async fn has_printed(&self, name: &str, line: &str) {
-        for _ in 0..1000 {
+        for _ in 0..12_000 {
             if fs::read_to_string(self.log(name)).unwrap_or_default().contains(&format!(" {line}\n")) {
                 return;
             }
@@ -257,7 +257,12 @@ impl RootFs for Roots {
         Ok(ImageForContainer { id: "sha256:b".to_owned(), reference: "busybox".to_owned(), config })
     }
 
-    async fn prepare(&self, container: &str, _: &ImageForContainer) -> Result<PathBuf, RootFsError> {
+    async fn prepare(
+        &self,
+        container: &str,
+        _: &ImageForContainer,
+        _: &[String],
+    ) -> Result<PathBuf, RootFsError> {
         let root = self.folder.join(container);
         unpack(&root);
         rustix::mount::mount_bind(&root, &root).unwrap();

@@ -66,10 +66,15 @@ impl Drop for Held {
 
 impl Store {
     pub(crate) fn stage(&self) -> Result<Staged, StoreError> {
-        let staged = Staged { path: self.path(format!("staging/{}", self.number())), gone: None };
+        let staged = Staged { path: self.staging_path(), gone: None };
         let content = staged.content();
         std::fs::create_dir_all(&content).map_err(failed("make", &content))?;
         Ok(staged)
+    }
+
+    /// A new name below a folder that is emptied at start.
+    pub(crate) fn staging_path(&self) -> PathBuf {
+        self.path(format!("staging/{}", self.number()))
     }
 
     pub(crate) fn has_layer(&self, name: Digest) -> bool {
@@ -148,7 +153,7 @@ impl Store {
         let mut aside = Vec::new();
         for layer in unneeded {
             let path = self.layer_path(layer);
-            let staged = Staged { path: self.path(format!("staging/{}", self.number())), gone: None };
+            let staged = Staged { path: self.staging_path(), gone: None };
             std::fs::rename(&path, &staged.path).map_err(failed("rename", &path))?;
             state.layers.remove(&layer);
             aside.push(staged);

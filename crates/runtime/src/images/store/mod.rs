@@ -5,6 +5,7 @@
 //! content/HEX            configurations, manifests and indexes, byte for byte
 //! layers/HEX/diff        a layer, under the name of its stack; `layer.json` tells what it takes
 //! containers/ID/         a container's writable layer, and which layers it stands on
+//! mount-points/CHOICE    places for what is mounted in containers, below the layers of their images
 //! staging/N              layers in the making; emptied at start
 //! ```
 //! A layer is made in `staging` and appears by a rename. Content and layers come before the record that needs them and go
