@@ -9,6 +9,7 @@
 
 use std::fs;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use coracle_cgroup::{Error, Group, Hierarchies, Limits};
 use k8s_openapi::api::core::v1::Pod;
@@ -23,6 +24,8 @@ use crate::spec::resources::{period, quota, shares};
 pub(crate) struct PodGroups {
     hierarchies: Arc<Hierarchies>,
     root: String,
+    /// The shares that pods which ask for something have as a class; 0: none were set yet.
+    shared: Arc<AtomicI64>,
 }
 
 impl PodGroups {
@@ -31,6 +34,7 @@ impl PodGroups {
         let groups = PodGroups {
             hierarchies: Arc::new(Hierarchies::detect()?),
             root: format!("{}/kubepods", root.trim_end_matches('/')),
+            shared: Arc::default(),
         };
         let made = groups.clone();
         blocking(move || {
@@ -48,14 +52,13 @@ impl PodGroups {
         self.leaf(pod).path()
     }
 
-    /// Makes the group of a pod, with the limits of the whole pod.
-    pub(crate) async fn ensure(&self, pod: &Pod) -> Result<(), Error> {
+    /// What makes the group of a pod, with the limits of the whole pod; on a thread that may wait.
+    pub(crate) fn ensure(&self, pod: &Pod) -> impl FnOnce() -> Result<(), Error> + Send + 'static {
         let (leaf, limits) = (self.leaf(pod), of_pod(pod));
-        blocking(move || {
+        move || {
             leaf.create()?;
             leaf.limit(&limits)
-        })
-        .await
+        }
     }
 
     /// Ends what is left in the group of a pod, of whatever class, and removes it.
@@ -79,9 +82,14 @@ impl PodGroups {
             .map(|pod| requests(pod).get("cpu").map_or(0, coracle_api::quantity::Quantity::milli_value))
             .sum();
         let shares = asked.saturating_mul(1024).div_euclid(1000).clamp(2, 262_144);
+        if self.shared.load(Ordering::Relaxed) == shares {
+            return Ok(());
+        }
         let branch = self.branch(Class::Burstable);
         let limits = Limits { cpu_shares: u64::try_from(shares).ok(), ..Limits::default() };
-        blocking(move || branch.limit(&limits)).await
+        blocking(move || branch.limit(&limits)).await?;
+        self.shared.store(shares, Ordering::Relaxed);
+        Ok(())
     }
 
     /// The UIDs of all pods that have a group.
@@ -144,7 +152,8 @@ fn of_pod(pod: &Pod) -> Limits {
     }
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+/// Runs what may wait on a thread for that.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),

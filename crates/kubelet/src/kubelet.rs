@@ -193,6 +193,7 @@ impl Kubelet {
             mirrors,
             node: object,
             tasks: self.tasks.clone(),
+            others_are_here: Arc::default(),
             manifests: Manifests::new(),
             api_is_known: false,
             files_are_known: self.config.manifests.is_none(),

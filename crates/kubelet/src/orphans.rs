@@ -15,7 +15,9 @@ use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::{Container, Lifecycle, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use crate::cgroups::blocking;
 use crate::kubelet::Shared;
+use crate::logs;
 use crate::observe::observe;
 use crate::observed::Seen;
 use crate::pod::PodView;
@@ -127,6 +129,10 @@ async fn remove_logs(shared: &Shared) -> bool {
             all = false;
         }
     }
-    crate::logs::remove_dangling(&host.layout).await;
+    let layout = host.layout.clone();
+    if let Err(error) = blocking(move || logs::remove_dangling(&layout)).await {
+        tracing::warn!(%error, "links to logs are not removed");
+        all = false;
+    }
     all
 }

@@ -1,7 +1,8 @@
 //! Statuses on their way to the API.
 //!
 //! Workers leave the newest status of their pods here and go on; tasks of this module send it, each pod's one after the
-//! other, only where it differs from what the server has, and again until it arrives. When a pod that is being deleted
+//! other, only where it differs from what the server has, and again until it arrives. What a pod is while it is being made
+//! is sent when that takes longer than a moment: most pods run before anybody could have read it. When a pod that is being deleted
 //! has nothing left on this node, its object is deleted for good: nobody else may do that.
 
 use std::collections::BTreeMap;
@@ -25,6 +26,9 @@ const WRITERS: usize = 8;
 /// Pauses before a status that could not be sent is sent again.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// How long a status that will soon be another one waits for that.
+const MEANWHILE: Duration = Duration::from_millis(250);
 
 /// The status of a pod, as its worker has it.
 #[derive(Clone)]
@@ -73,9 +77,18 @@ impl Publisher {
 
     /// Leaves a status; an older one of the same pod that has not been sent yet is not sent any more.
     pub(crate) fn publish(&self, report: Report) {
+        self.shared.queue.add(self.keep(report));
+    }
+
+    /// Leaves a status that the next one will soon take the place of. It is sent where that takes long.
+    pub(crate) fn publish_meanwhile(&self, report: Report) {
+        self.shared.queue.add_after(self.keep(report), MEANWHILE);
+    }
+
+    fn keep(&self, report: Report) -> Text {
         let uid = Text::new(report.pod.uid());
         lock(&self.shared.reports).insert(uid.clone(), report);
-        self.shared.queue.add(uid);
+        uid
     }
 
     /// What a pod's status is on has changed: it may be known there, or not any more.

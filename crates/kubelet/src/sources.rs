@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use coracle_client::{Cached, Change, Informer, ObjectKey, Subscription, Tasks, Typed, Whole};
 use k8s_openapi::api::core::v1::Pod;
+use tokio::sync::Notify;
 
 use crate::admit::{Place, Refusal, admit};
 use crate::kubelet::Shared;
@@ -13,7 +14,7 @@ use crate::orphans;
 use crate::parts::ProbeResults;
 use crate::pod::PodView;
 use crate::references::ChangedPods;
-use crate::roster::Entry;
+use crate::roster::{Entry, Roster};
 use crate::status::is_terminal;
 use crate::worker::Workers;
 
@@ -25,6 +26,8 @@ pub(crate) struct Sources {
     /// The node's own object.
     pub(crate) node: Informer<Whole>,
     pub(crate) tasks: Tasks,
+    /// The pods of this node are others than before.
+    pub(crate) others_are_here: Arc<Notify>,
     /// The static pods that are to be here.
     pub(crate) manifests: Manifests,
     pub(crate) api_is_known: bool,
@@ -48,6 +51,8 @@ impl Sources {
             self.mirrors.want(&self.manifests);
         }
         let workers = self.workers.clone();
+        let (shared, others_are_here) = (self.shared.clone(), self.others_are_here.clone());
+        self.tasks.spawn(async move { keep_sharing(&shared, &others_are_here).await });
         loop {
             tokio::select! {
                 change = api.next() => self.heard(change),
@@ -130,27 +135,13 @@ impl Sources {
             return None;
         }
         let node = self.node.get(&ObjectKey::cluster(&self.shared.host.node_name))?;
-        let pods = self.active();
+        let pods = active(&self.shared.roster);
         admit(pod, &Place { node: &node.object, pods: &pods }).err()
-    }
-
-    /// Pods that are not over.
-    fn active(&self) -> Vec<Arc<Pod>> {
-        let over = |entry: &Entry| {
-            let told = entry.status.as_ref().and_then(|status| status.phase.as_deref());
-            entry.pod.has_terminal_phase() || is_terminal(told)
-        };
-        self.shared.roster.list().into_iter().filter(|entry| !over(entry)).map(|entry| entry.pod).collect()
     }
 
     /// Gives the classes of pods their shares of the processors, now that others are here.
     fn share(&self) {
-        let (shared, pods) = (self.shared.clone(), self.active());
-        self.tasks.spawn(async move {
-            if let Err(error) = shared.groups.share(&pods).await {
-                tracing::warn!(%error, "the shares of pods are not set");
-            }
-        });
+        self.others_are_here.notify_one();
     }
 
     /// When all sources have told what they know, what belongs to none of it goes.
@@ -160,6 +151,25 @@ impl Sources {
         }
         let shared = self.shared.clone();
         self.tasks.spawn(async move { orphans::clean_up(&shared).await });
+    }
+}
+
+/// Pods that are not over.
+fn active(roster: &Roster) -> Vec<Arc<Pod>> {
+    let over = |entry: &Entry| {
+        let told = entry.status.as_ref().and_then(|status| status.phase.as_deref());
+        entry.pod.has_terminal_phase() || is_terminal(told)
+    };
+    roster.list().into_iter().filter(|entry| !over(entry)).map(|entry| entry.pod).collect()
+}
+
+/// Gives the classes of pods their shares of the processors: once for all that have come or gone meanwhile.
+async fn keep_sharing(shared: &Shared, others_are_here: &Notify) {
+    loop {
+        others_are_here.notified().await;
+        if let Err(error) = shared.groups.share(&active(&shared.roster)).await {
+            tracing::warn!(%error, "the shares of pods are not set");
+        }
     }
 }
 

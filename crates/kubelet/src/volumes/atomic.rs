@@ -82,8 +82,11 @@ pub(super) fn write(
         }
     }
     show(dir, &contents).map_err(at(dir))?;
-    if let (Some(old), false) = (current, same) {
-        remove_if_there(&old).map_err(at(&old))?;
+    if let Some(old) = current {
+        hide_others(dir, &contents).map_err(at(dir))?;
+        if !same {
+            remove_if_there(&old).map_err(at(&old))?;
+        }
     }
     Ok(())
 }
@@ -108,7 +111,7 @@ fn publish(
 
 fn write_file(fresh: &Path, path: &str, file: &FileContent) -> io::Result<()> {
     let full = fresh.join(path);
-    if let Some(parent) = full.parent() {
+    if let Some(parent) = full.parent().filter(|parent| *parent != fresh) {
         fs::create_dir_all(parent)?;
     }
     let mut opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&full)?;
@@ -120,24 +123,35 @@ fn write_file(fresh: &Path, path: &str, file: &FileContent) -> io::Result<()> {
     }
 }
 
-/// The links that containers open: one for each first part of a path. Links to what is no more go.
+/// The first part of a path.
+fn first(path: &str) -> &str {
+    path.split('/').next().unwrap_or(path)
+}
+
+/// The links that containers open: one for each first part of a path.
 fn show(dir: &Path, contents: &Contents) -> io::Result<()> {
     let mut wanted = BTreeSet::new();
     for (path, file) in contents {
-        let first = path.split('/').next().unwrap_or(path);
+        let first = first(path);
         let link = dir.join(first);
-        if wanted.insert(first.to_owned()) && fs::read_link(&link).is_err_and(|error| is_missing(&error)) {
+        if wanted.insert(first) && fs::read_link(&link).is_err_and(|error| is_missing(&error)) {
             symlink(Path::new(DATA).join(first), &link)?;
             if let Some(owner) = file.owner {
                 chownat(CWD, &link, Some(Uid::from_raw(owner)), None, AtFlags::SYMLINK_NOFOLLOW)?;
             }
         }
     }
+    Ok(())
+}
+
+/// Links to what is no more go.
+fn hide_others(dir: &Path, contents: &Contents) -> io::Result<()> {
+    let wanted: BTreeSet<&str> = contents.keys().map(|path| first(path)).collect();
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let ours = fs::read_link(entry.path()).is_ok_and(|target| target == Path::new(DATA).join(&name));
-        if ours && !wanted.contains(&name) {
+        if ours && !wanted.contains(name.as_str()) {
             fs::remove_file(entry.path())?;
         }
     }

@@ -102,14 +102,8 @@ pub(super) fn set_up(
     medium: &Medium,
     group: Option<&Group>,
 ) -> Result<(), EmptyDirError> {
-    let in_memory = is_mount_point(dir).map_err(|source| failed("stat", dir, source))?;
-    let wants_memory = matches!(medium, Medium::Memory { .. });
-    if marker.join("ready").exists() && (in_memory || !wants_memory) && dir.exists() {
+    if !make(dir, medium, marker.join("ready").exists() && dir.exists())? {
         return Ok(());
-    }
-    make_dir(dir)?;
-    if let (Medium::Memory { size }, false) = (medium, in_memory) {
-        mount_memory(dir, *size).map_err(|source| failed("mount tmpfs", dir, source))?;
     }
     if let Some(group) = group {
         group.take_all(dir, Access::Write).map_err(|source| failed("chown", dir, source))?;
@@ -119,6 +113,20 @@ pub(super) fn set_up(
         fs::write(marker.join("ready"), "")
     };
     mark().map_err(|source| failed("create", marker, source))
+}
+
+/// Makes a folder of what it is to be made of, unless it is ready and that; whether it did.
+pub(super) fn make(dir: &Path, medium: &Medium, is_ready: bool) -> Result<bool, EmptyDirError> {
+    let in_memory = is_mount_point(dir).map_err(|source| failed("stat", dir, source))?;
+    let wants_memory = matches!(medium, Medium::Memory { .. });
+    if is_ready && (in_memory || !wants_memory) {
+        return Ok(false);
+    }
+    make_dir(dir)?;
+    if let (Medium::Memory { size }, false) = (medium, in_memory) {
+        mount_memory(dir, *size).map_err(|source| failed("mount tmpfs", dir, source))?;
+    }
+    Ok(true)
 }
 
 /// Takes a folder away, whatever it is made of. Idempotent.

@@ -233,14 +233,9 @@ struct Place {
 impl Place {
     fn of(layout: &Layout, pod: &Pod, volume: &Volume) -> Place {
         let plugin = source::plugin(volume).unwrap_or_default();
-        let ready = match plugin {
-            empty_dir::PLUGIN => volume.name.clone(),
-            // Volumes of files are folders of this kind inside, under a name of their own.
-            _ => format!("wrapped_{}", volume.name),
-        };
         Place {
             dir: layout.volume(pod.uid(), plugin, &volume.name),
-            marker: layout.pod(pod.uid()).join("plugins").join(empty_dir::PLUGIN).join(ready),
+            marker: layout.pod(pod.uid()).join("plugins").join(empty_dir::PLUGIN).join(&volume.name),
             group: Group::of(pod),
             nested: nested::mount_points(pod, &volume.name),
         }
@@ -271,7 +266,8 @@ impl Place {
         salt: u64,
     ) -> Result<(), SetUpError> {
         let nested = self.nested.as_ref().map_err(Clone::clone)?;
-        empty_dir::set_up(&self.dir, &self.marker, medium, self.group.as_ref())?;
+        // That files were written says that the folder was ready for them: it needs no marker.
+        empty_dir::make(&self.dir, medium, atomic::is_written(&self.dir))?;
         nested::make(&self.dir, nested)?;
         let give = |dir: &Path| match &self.group {
             Some(group) => group.take_all(dir, ownership::Access::Read),

@@ -19,7 +19,8 @@ pub(super) fn is_mount_point(path: &Path) -> io::Result<bool> {
 }
 
 /// The places below a folder, and the folder itself, at which something is mounted: the last mounted first, which is
-/// the order in which they can be unmounted. A place stands there once for everything that is mounted on it.
+/// the order in which they can be unmounted. A place stands there once for everything that is mounted on it. The table is
+/// that of the whole machine, and long.
 pub(super) fn mounted_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let folder = match folder.canonicalize() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -29,9 +30,15 @@ pub(super) fn mounted_below(folder: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Unmounts everything below a folder.
+#[cfg(test)]
 pub(super) fn unmount_below(folder: &Path) -> io::Result<()> {
-    for place in mounted_below(folder)? {
-        match unmount(&place, UnmountFlags::NOFOLLOW) {
+    unmount_all(&mounted_below(folder)?)
+}
+
+/// Unmounts all of these, in this order.
+pub(super) fn unmount_all(places: &[PathBuf]) -> io::Result<()> {
+    for place in places {
+        match unmount(place, UnmountFlags::NOFOLLOW) {
             // Gone by itself, as when its peer was unmounted.
             Ok(()) | Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => {}
             Err(error) => {

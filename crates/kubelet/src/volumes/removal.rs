@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::mount_table::{mounted_below, unmount_below};
+use super::mount_table::{mounted_below, unmount_all};
 use super::source::PLUGINS;
 use crate::layout::Layout;
 use crate::roster::Roster;
@@ -20,27 +20,27 @@ pub(super) enum RemovalError {
     Foreign(PathBuf),
 }
 
-/// Takes all volumes of a pod away: parts of volumes first, as they are mounted from the others.
+/// Takes all volumes of a pod away. Everything is unmounted before anything is deleted; parts of volumes are deleted
+/// first, as they are mounted from the others, and what is half gone must not look ready.
 pub(super) fn remove_volumes(layout: &Layout, uid: &str) -> Result<(), RemovalError> {
-    remove_tree(&layout.volume_subpaths(uid))?;
-    // What is half gone must not look ready.
-    remove_tree(&layout.pod(uid).join("plugins"))?;
     let volumes = layout.volumes(uid);
-    for plugin in names(&volumes)? {
-        let folder = volumes.join(&plugin);
-        if PLUGINS.contains(&plugin.as_str()) {
-            remove_tree(&folder)?;
-        } else if !names(&folder)?.is_empty() {
+    let (known, foreign): (Vec<String>, Vec<String>) =
+        names(&volumes)?.into_iter().partition(|plugin| PLUGINS.contains(&plugin.as_str()));
+    let mut ours = vec![layout.volume_subpaths(uid), layout.pod(uid).join("plugins")];
+    ours.extend(known.iter().map(|plugin| volumes.join(plugin)));
+    remove_trees(&layout.pod(uid), &ours)?;
+    for folder in foreign.iter().map(|plugin| volumes.join(plugin)) {
+        if !names(&folder)?.is_empty() {
             return Err(RemovalError::Foreign(folder));
         }
     }
-    remove_tree(&volumes)
+    remove(&volumes)
 }
 
 /// Takes a pod's whole folder away.
 pub(super) fn remove_pod(layout: &Layout, uid: &str) -> Result<(), RemovalError> {
     remove_volumes(layout, uid)?;
-    remove_tree(&layout.pod(uid))
+    remove_trees(&layout.pod(uid), &[layout.pod(uid)])
 }
 
 /// The pods on the disk that nobody knows. A pod is known before it has a folder, so the folders are looked at first.
@@ -49,13 +49,32 @@ pub(super) fn orphans(layout: &Layout, roster: &Roster) -> Result<Vec<String>, R
     Ok(there.into_iter().filter(|uid| !roster.knows(uid)).collect())
 }
 
-/// Unmounts and removes. What is mounted is never deleted from: if something still is, nothing is removed.
-fn remove_tree(folder: &Path) -> Result<(), RemovalError> {
-    let failed = |source| RemovalError::Io { path: folder.to_path_buf(), source };
-    unmount_below(folder).map_err(failed)?;
-    if let Some(place) = mounted_below(folder).map_err(failed)?.into_iter().next() {
+/// Unmounts and removes trees of a pod. What is mounted is never deleted from: if something still is, nothing is removed.
+fn remove_trees(pod: &Path, trees: &[PathBuf]) -> Result<(), RemovalError> {
+    let failed = |source| RemovalError::Io { path: pod.to_path_buf(), source };
+    let trees: Vec<PathBuf> = trees.iter().filter(|tree| tree.exists()).cloned().collect();
+    if trees.is_empty() {
+        return Ok(());
+    }
+    // The table has no links in its paths.
+    let whole =
+        trees.iter().map(|tree| tree.canonicalize()).collect::<io::Result<Vec<_>>>().map_err(failed)?;
+    let mounted = || -> io::Result<Vec<PathBuf>> {
+        let all = mounted_below(pod)?.into_iter();
+        Ok(all.filter(|place| whole.iter().any(|tree| place.starts_with(tree))).collect())
+    };
+    let places = mounted().map_err(failed)?;
+    unmount_all(&places).map_err(failed)?;
+    if !places.is_empty()
+        && let Some(place) = mounted().map_err(failed)?.into_iter().next()
+    {
         return Err(RemovalError::Mounted(place));
     }
+    trees.iter().try_for_each(|tree| remove(tree))
+}
+
+fn remove(folder: &Path) -> Result<(), RemovalError> {
+    let failed = |source| RemovalError::Io { path: folder.to_path_buf(), source };
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         done => done.map_err(failed),

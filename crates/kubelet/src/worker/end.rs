@@ -9,6 +9,8 @@ use super::kill::Grace;
 use super::sync::{SyncError, chain};
 use super::{Next, RESYNC, Stage, Worker};
 use crate::actions::Verdicts;
+use crate::cgroups::blocking;
+use crate::logs;
 use crate::mirrors::is_static;
 use crate::observed::Observed;
 use crate::pod::PodView;
@@ -102,14 +104,16 @@ impl Worker {
         for sandbox in &observed.sandboxes {
             host.runtime.remove_pod_sandbox(&sandbox.id).await?;
         }
-        for folder in [host.layout.logs_of(&pod.id()), host.layout.pod(pod.uid())] {
-            match tokio::fs::remove_dir_all(&folder).await {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-                _ => {}
-            }
-        }
-        crate::logs::remove_dangling(&host.layout).await;
-        Ok(())
+        let layout = host.layout.clone();
+        let (id, logs, folder) = (pod.id(), layout.logs_of(&pod.id()), layout.pod(pod.uid()));
+        Ok(blocking(move || {
+            logs::remove_links(&layout, &id.name, &id.namespace, &logs)?;
+            [logs, folder].iter().try_for_each(|folder| match std::fs::remove_dir_all(folder) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            })
+        })
+        .await?)
     }
 }
 

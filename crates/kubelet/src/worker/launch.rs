@@ -4,19 +4,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use coracle_api::time::Timestamp;
-use coracle_cri::v1::Mount;
 use k8s_openapi::api::core::v1::{Container, Pod};
 
 use super::Worker;
+use super::files::ContainerFiles;
 use super::kill::Grace;
 use super::sandbox::Home;
 use super::sync::SyncError;
 use crate::actions::Actions;
+use crate::cgroups::blocking;
 use crate::images::{Absent, Present, Wanted};
-use crate::logs::rotation;
+use crate::logs::{self, rotation};
 use crate::observed::{Observed, Seen, State};
 use crate::pod::{Kind, PodView};
-use crate::spec::{container, hosts, names, security};
+use crate::spec::{container, security};
 use crate::status::Waiting;
 
 /// A container that could not be started: what it waits with, and when it is due.
@@ -185,21 +186,17 @@ impl Worker {
         image: &Present,
     ) -> Result<coracle_cri::v1::ContainerConfig, String> {
         let shared = &self.shared;
-        let restarts = self.restarts(pod, observed, container).await;
         let environment = shared.environments.environment(pod, container, &home.addresses).await;
         let environment = environment.map_err(|error| error.to_string())?;
         security::check_non_root(pod, container, &image.user).map_err(|error| error.to_string())?;
         let mounts = shared.volumes.bind(pod, container, &environment).await;
-        let mut mounts = mounts.map_err(|error| error.to_string())?;
-        mounts.extend(self.hosts_mount(pod, container, &home.addresses).await?);
-        mounts.extend(self.message_mount(pod, container).await?);
-        let logs = shared.host.layout.logs_of(&pod.id()).join(&container.name);
-        let made = tokio::fs::create_dir_all(&logs).await;
-        made.map_err(|error| {
-            format!("create container log directory for container {} failed: {error}", container.name)
-        })?;
+        let mounts = mounts.map_err(|error| error.to_string())?;
+        let files = ContainerFiles::of(&shared.host, pod, container, &home.addresses)?;
+        let (mounts, ran) =
+            blocking(move || files.make().map(|(more, ran)| ([mounts, more].concat(), ran))).await?;
         let made = container::Made {
-            restarts,
+            // What the runtime remembers, or else what its logs tell.
+            restarts: observed.newest(&container.name).map_or(ran, |seen| seen.restarts() + 1),
             image_ref: &image.reference,
             image_user: &image.user,
             environment: &environment,
@@ -210,78 +207,19 @@ impl Worker {
         container::config(pod, container, made).map_err(|error| error.to_string())
     }
 
-    /// How often it has run: what the runtime remembers, or else what its logs tell.
-    async fn restarts(&self, pod: &Pod, observed: &Observed, container: &Container) -> u32 {
-        if let Some(seen) = observed.newest(&container.name) {
-            return seen.restarts() + 1;
-        }
-        let folder = self.shared.host.layout.logs_of(&pod.id()).join(&container.name);
-        let Ok(mut entries) = tokio::fs::read_dir(folder).await else { return 0 };
-        let mut next = 0;
-        while let Ok(Some(entry)) = entries.next_entry().await {
-            let name = entry.file_name();
-            let number = name.to_str().and_then(|name| name.split('.').next()?.parse::<u32>().ok());
-            next = next.max(number.map_or(0, |number| number + 1));
-        }
-        next
-    }
-
-    /// The hosts file, unless the container has mounted something else there.
-    async fn hosts_mount(
-        &self,
-        pod: &Pod,
-        container: &Container,
-        addresses: &[String],
-    ) -> Result<Option<Mount>, String> {
-        const PLACE: &str = "/etc/hosts";
-        let taken = container.volume_mounts.iter().flatten().any(|mount| mount.mount_path == PLACE);
-        if taken || (addresses.is_empty() && !pod.is_host_network()) {
-            return Ok(None);
-        }
-        let host = &self.shared.host;
-        let text = match pod.is_host_network() {
-            true => hosts::of_host(pod, &tokio::fs::read_to_string(PLACE).await.unwrap_or_default()),
-            false => {
-                let named = names::host_name(pod, &host.cluster_domain);
-                let (name, domain) = named.map_err(|error| error.to_string())?;
-                hosts::managed(pod, addresses, &name, &domain)
-            }
-        };
-        let path = host.layout.hosts_file(pod.uid());
-        tokio::fs::write(&path, text).await.map_err(|error| error.to_string())?;
-        Ok(Some(mount(&path, PLACE)))
-    }
-
-    /// A file of its own for each instance, in which it may leave its last words.
-    async fn message_mount(&self, pod: &Pod, container: &Container) -> Result<Option<Mount>, String> {
-        use std::os::unix::fs::PermissionsExt as _;
-
-        let Some(place) = container.termination_message_path.as_deref().filter(|place| !place.is_empty())
-        else {
-            return Ok(None);
-        };
-        let folder = self.shared.host.layout.container(pod.uid(), &container.name);
-        let path = folder.join(format!("{:08x}", (self.shared.host.world.random)() >> 32));
-        let made = async {
-            tokio::fs::create_dir_all(&folder).await?;
-            tokio::fs::write(&path, "").await?;
-            // Whoever the container runs as may write it.
-            tokio::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).await
-        };
-        made.await.map_err(|error: std::io::Error| error.to_string())?;
-        Ok(Some(mount(&path, place)))
-    }
-
     /// A link by which collectors of logs find the log of a container.
     async fn link_log(&self, pod: &Pod, container: &Container, id: &str, log: &Path) {
-        if !log.exists() {
-            return;
-        }
-        let link = link_name(PodView::name(pod), pod.namespace(), &container.name, id);
+        let link = logs::link_name(PodView::name(pod), pod.namespace(), &container.name, id);
         let link = self.shared.host.layout.container_links().join(link);
-        if let Err(error) = tokio::fs::symlink(log, &link).await {
-            tracing::debug!(link = %link.display(), %error, "no link to the log");
-        }
+        let log = log.to_owned();
+        blocking(move || {
+            if log.exists()
+                && let Err(error) = logs::link(&log, &link)
+            {
+                tracing::debug!(link = %link.display(), %error, "no link to the log");
+            }
+        })
+        .await;
     }
 
     /// Of those that have ended the newest is kept, for `kubectl logs --previous`.
@@ -319,23 +257,6 @@ fn target(
     }
 }
 
-fn mount(from: &Path, to: &str) -> Mount {
-    Mount {
-        container_path: to.to_owned(),
-        host_path: from.to_string_lossy().into_owned(),
-        ..Default::default()
-    }
-}
-
-/// Longest name of a file.
-const LONGEST_NAME: usize = 255;
-
-fn link_name(pod: &str, namespace: &str, container: &str, id: &str) -> String {
-    let mut name = format!("{pod}_{namespace}_{container}-{id}");
-    name.truncate(LONGEST_NAME - ".log".len());
-    name + ".log"
-}
-
 /// Changes with what would make another container of it, so that what is mended does not wait.
 fn back_off_key(pod: &Pod, container: &Container) -> String {
     let image = container.image.as_deref().unwrap_or_default();
@@ -346,17 +267,4 @@ fn back_off_key(pod: &Pod, container: &Container) -> String {
 /// `name_namespace(uid)`, as upstream's texts call a pod.
 fn pod_in_words(pod: &Pod) -> String {
     format!("{}_{}({})", PodView::name(pod), pod.namespace(), pod.uid())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_link_to_a_log_has_a_name_that_fits() {
-        assert_eq!(link_name("p", "ns", "c", "id"), "p_ns_c-id.log");
-        let long = link_name(&"p".repeat(253), "ns", "c", "id");
-        assert_eq!(long.len(), 255);
-        assert!(long.ends_with(".log"));
-    }
 }

@@ -9,6 +9,7 @@
 //! is never taken back; its grace can only get shorter.
 
 mod end;
+mod files;
 mod kill;
 mod launch;
 mod sandbox;
@@ -308,6 +309,22 @@ impl Worker {
 
     /// Makes the status of what was seen and leaves it to be sent.
     fn report(&mut self, pod: &Arc<Pod>, observed: &Observed, verdicts: &Verdicts, is_over: bool) {
+        self.report_as(pod, observed, verdicts, is_over, false);
+    }
+
+    /// The same while the pod is being made: what it will be then is another report.
+    fn report_meanwhile(&mut self, pod: &Arc<Pod>, observed: &Observed, verdicts: &Verdicts) {
+        self.report_as(pod, observed, verdicts, false, true);
+    }
+
+    fn report_as(
+        &mut self,
+        pod: &Arc<Pod>,
+        observed: &Observed,
+        verdicts: &Verdicts,
+        is_over: bool,
+        is_passing: bool,
+    ) {
         let host = &self.shared.host;
         let status = status::pod_status(&Facts {
             pod,
@@ -325,17 +342,21 @@ impl Worker {
             host.note(pod.uid(), "phase", status.phase.clone().unwrap_or_default());
         }
         self.status = Arc::new(status);
-        self.publish(pod, !is_over, false);
+        let report = self.tell(pod, !is_over, false);
+        match is_passing && self.status.phase.as_deref() == Some("Pending") {
+            true => self.shared.publisher.publish_meanwhile(report),
+            false => self.shared.publisher.publish(report),
+        }
     }
 
     fn publish(&self, pod: &Arc<Pod>, may_run: bool, is_finished: bool) {
+        self.shared.publisher.publish(self.tell(pod, may_run, is_finished));
+    }
+
+    /// Tells the node's own API; the report is for the server.
+    fn tell(&self, pod: &Arc<Pod>, may_run: bool, is_finished: bool) -> Report {
         self.shared.roster.report(pod.uid(), self.status.clone());
-        self.shared.publisher.publish(Report {
-            pod: pod.clone(),
-            status: self.status.clone(),
-            may_run,
-            is_finished,
-        });
+        Report { pod: pod.clone(), status: self.status.clone(), may_run, is_finished }
     }
 
     /// After something went wrong: ten seconds, and up to half as much again.

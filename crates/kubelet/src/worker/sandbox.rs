@@ -76,7 +76,7 @@ impl Worker {
         // Told before images are pulled, which may take long.
         if let Ok(observed) = self.look(pod).await {
             let verdicts = self.verdicts(pod, &observed);
-            self.report(pod, &observed, &verdicts, false);
+            self.report_meanwhile(pod, &observed, &verdicts);
         }
         Ok(id)
     }

@@ -6,8 +6,10 @@ use coracle_api::time::{Duration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use tokio::time::Instant;
 
+use super::files::Folders;
 use super::{Next, RESYNC, Settled, Stage, Worker};
 use crate::actions::{Actions, pod_actions};
+use crate::cgroups::blocking;
 use crate::observed::Observed;
 use crate::parts::VolumeError;
 use crate::pod::{Kind, PodView};
@@ -65,12 +67,15 @@ impl Worker {
             return Next::Wait(wake);
         }
         self.check_deadline(&pod);
-        self.report(&pod, &observed, &verdicts, false);
+        let actions = pod_actions(&pod, &observed, &verdicts);
+        match actions.is_empty() {
+            true => self.report(&pod, &observed, &verdicts, false),
+            false => self.report_meanwhile(&pod, &observed, &verdicts),
+        }
         if is_terminal(self.status.phase.as_deref()) {
             self.mailbox.end_within(super::grace_of(&pod));
             return Next::Stage(Stage::Ending);
         }
-        let actions = pod_actions(&pod, &observed, &verdicts);
         let done = self.make(&pod, &observed, &actions).await;
         self.settle(&pod, &observed, done).await
     }
@@ -119,16 +124,7 @@ impl Worker {
         self.check_network(pod)?;
         let shared = self.shared.clone();
         let about = pod.reference();
-        if let Err(error) = shared.groups.ensure(pod).await {
-            let text = format!("unable to ensure pod container exists: {}", chain(&error));
-            shared.host.events.warning(&about, "FailedCreatePodContainer", text);
-            return Err(error.into());
-        }
-        if let Err(error) = self.make_folders(pod).await {
-            let text = format!("error making pod data directories: {error}");
-            shared.host.events.warning(&about, "Failed", text);
-            return Err(error.into());
-        }
+        self.make_ground(pod).await?;
         let mounted = self.mount(pod).await?;
         if actions.create_sandbox && actions.sandbox.is_some() {
             let text = "Pod sandbox changed, it will be killed and re-created.";
@@ -176,16 +172,25 @@ impl Worker {
         Err(SyncError::Network(why))
     }
 
-    async fn make_folders(&self, pod: &Pod) -> std::io::Result<()> {
-        let layout = &self.shared.host.layout;
-        for folder in [layout.volumes(pod.uid()), layout.plugins(pod.uid())] {
-            // Volumes are nobody's business but the pod's and the machine's administrators'.
-            tokio::fs::DirBuilder::new().recursive(true).mode(0o750).create(folder).await?;
-        }
-        for folder in [layout.logs_of(&pod.id()), layout.container_links()] {
-            tokio::fs::create_dir_all(folder).await?;
-        }
-        Ok(())
+    /// The pod's cgroup and folders.
+    async fn make_ground(&self, pod: &Pod) -> Result<(), SyncError> {
+        let ensure_group = self.shared.groups.ensure(pod);
+        let folders = Folders::of(&self.shared.host.layout, pod);
+        let made = blocking(move || {
+            ensure_group()?;
+            Ok(folders.make()?)
+        });
+        let about = pod.reference();
+        made.await.inspect_err(|error| match error {
+            SyncError::Group(error) => {
+                let text = format!("unable to ensure pod container exists: {}", chain(error));
+                self.shared.host.events.warning(&about, "FailedCreatePodContainer", text);
+            }
+            error => {
+                let text = chain(error);
+                self.shared.host.events.warning(&about, "Failed", text);
+            }
+        })
     }
 
     /// A pod that has been active for longer than it may is over.

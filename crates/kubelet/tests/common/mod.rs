@@ -84,7 +84,7 @@ impl World {
     pub(crate) async fn until(&self, name: &str, what: &str, is: impl Fn(&PodStatus) -> bool) -> Pod {
         let last = Arc::new(std::sync::Mutex::new(None));
         let seen = last.clone();
-        let found = tokio::time::timeout(std::time::Duration::from_secs(40), async {
+        let found = tokio::time::timeout(std::time::Duration::from_secs(120), async {
             loop {
                 let pod = self.get(name).await.unwrap();
                 if pod.status.as_ref().is_some_and(&is) {

@@ -1,0 +1,175 @@
+//! Folders and files that a pod and its containers have on the node. Those that are needed together are made together, on a
+//! thread that may wait.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use coracle_cri::v1::Mount;
+use k8s_openapi::api::core::v1::{Container, Pod};
+
+use crate::host::Host;
+use crate::layout::Layout;
+use crate::pod::PodView as _;
+use crate::spec::{hosts, names};
+
+/// The folders of a pod.
+pub(super) struct Folders {
+    private: [PathBuf; 2],
+    logs: PathBuf,
+}
+
+impl Folders {
+    pub(super) fn of(layout: &Layout, pod: &Pod) -> Folders {
+        Folders {
+            private: [layout.volumes(pod.uid()), layout.plugins(pod.uid())],
+            logs: layout.logs_of(&pod.id()),
+        }
+    }
+
+    pub(super) fn make(&self) -> io::Result<()> {
+        for folder in &self.private {
+            // Volumes are nobody's business but the pod's and the machine's administrators'.
+            DirBuilder::new().recursive(true).mode(0o750).create(folder)?;
+        }
+        fs::create_dir_all(&self.logs)
+    }
+}
+
+/// What one instance of a container has of its own, besides volumes.
+pub(super) struct ContainerFiles {
+    container: String,
+    logs: PathBuf,
+    /// None: the container has mounted something else there, or the pod has no network.
+    hosts: Option<(PathBuf, Hosts)>,
+    /// Where it may leave its last words, and where the container sees that.
+    message: Option<(PathBuf, String)>,
+}
+
+/// What a hosts file says.
+enum Hosts {
+    /// This.
+    Text(String),
+    /// What the host's says, and what the pod adds.
+    OfHost(Box<Pod>),
+}
+
+/// Where hosts files are.
+const HOSTS: &str = "/etc/hosts";
+
+impl ContainerFiles {
+    pub(super) fn of(
+        host: &Host,
+        pod: &Pod,
+        container: &Container,
+        addresses: &[String],
+    ) -> Result<ContainerFiles, String> {
+        let message = container.termination_message_path.as_deref().filter(|place| !place.is_empty());
+        // A file of its own for each instance.
+        let words = format!("{:08x}", (host.world.random)() >> 32);
+        let message = message
+            .map(|place| (host.layout.container(pod.uid(), &container.name).join(words), place.to_owned()));
+        Ok(ContainerFiles {
+            container: container.name.clone(),
+            logs: host.layout.logs_of(&pod.id()).join(&container.name),
+            hosts: wanted_hosts(host, pod, container, addresses)?
+                .map(|hosts| (host.layout.hosts_file(pod.uid()), hosts)),
+            message,
+        })
+    }
+
+    /// Makes them; answers with what is to be mounted of them, and how often the container has run as far as its logs tell.
+    pub(super) fn make(&self) -> Result<(Vec<Mount>, u32), String> {
+        let mut mounts = Vec::new();
+        if let Some((path, hosts)) = &self.hosts {
+            let text = match hosts {
+                Hosts::Text(text) => text.clone(),
+                Hosts::OfHost(pod) => hosts::of_host(pod, &fs::read_to_string(HOSTS).unwrap_or_default()),
+            };
+            fs::write(path, text).map_err(|error| error.to_string())?;
+            mounts.push(mount(path, HOSTS));
+        }
+        if let Some((path, place)) = &self.message {
+            make_message(path).map_err(|error| error.to_string())?;
+            mounts.push(mount(path, place));
+        }
+        let ran = attempts(&self.logs).map_err(|error| {
+            format!("create container log directory for container {} failed: {error}", self.container)
+        })?;
+        Ok((mounts, ran))
+    }
+}
+
+fn wanted_hosts(
+    host: &Host,
+    pod: &Pod,
+    container: &Container,
+    addresses: &[String],
+) -> Result<Option<Hosts>, String> {
+    let taken = container.volume_mounts.iter().flatten().any(|mount| mount.mount_path == HOSTS);
+    if taken || (addresses.is_empty() && !pod.is_host_network()) {
+        return Ok(None);
+    }
+    if pod.is_host_network() {
+        return Ok(Some(Hosts::OfHost(Box::new(pod.clone()))));
+    }
+    let (name, domain) = names::host_name(pod, &host.cluster_domain).map_err(|error| error.to_string())?;
+    Ok(Some(Hosts::Text(hosts::managed(pod, addresses, &name, &domain))))
+}
+
+/// Whoever the container runs as may write it.
+fn make_message(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), fs::create_dir_all)?;
+    fs::File::create(path)?.set_permissions(Permissions::from_mode(0o666))
+}
+
+/// Makes a folder of logs, if there is none. The number after that of the newest log in it.
+fn attempts(folder: &Path) -> io::Result<u32> {
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(folder)?;
+            return Ok(0);
+        }
+        made => return made.map(|()| 0),
+    }
+    let entries = fs::read_dir(folder)?.flatten();
+    let number = |name: &str| name.split('.').next()?.parse::<u32>().ok();
+    Ok(entries.filter_map(|entry| number(entry.file_name().to_str()?)).max().map_or(0, |newest| newest + 1))
+}
+
+fn mount(from: &Path, to: &str) -> Mount {
+    Mount {
+        container_path: to.to_owned(),
+        host_path: from.to_string_lossy().into_owned(),
+        ..Default::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_often_a_container_ran_is_told_by_its_logs() {
+        let folder = tempfile::tempdir().unwrap();
+        let logs = folder.path().join("pod/c");
+        assert_eq!(attempts(&logs).unwrap(), 0);
+        assert_eq!(attempts(&logs).unwrap(), 0);
+        for (name, expected) in
+            [("0.log", 1), ("9.log", 10), ("10.log.20260301-120000.gz", 11), ("other", 11)]
+        {
+            fs::write(logs.join(name), "").unwrap();
+            assert_eq!(attempts(&logs).unwrap(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn everybody_may_write_last_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c/1234");
+        make_message(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o666);
+    }
+}
