@@ -15,6 +15,7 @@ needs=(
     htpasswd=apache2-utils # runtime: its users
     busybox=busybox-static # runtime: what runs in the tests' containers
     runc=runc # runtime: sees the same in the same bundle
+    linux.uml=user-mode-linux # runtime: a machine whose cgroups are of version 2
     containerd=containerd # runtime: the other runtime behind the same trait
     curl=curl # coracle: asks a cluster on one machine
     nsenter=util-linux # coracle: the networks of machines in tests

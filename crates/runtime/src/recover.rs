@@ -138,18 +138,22 @@ impl Node {
     }
 
     /// Takes over what a supervisor knows of its containers. Answers with those that have not ended, and their pids.
-    pub(crate) fn learn(&self, sandbox: &Sandbox, reports: &[ContainerReport]) -> Vec<(Arc<Container>, i32)> {
+    pub(crate) async fn learn(
+        &self,
+        sandbox: &Sandbox,
+        reports: &[ContainerReport],
+    ) -> Vec<(Arc<Container>, i32)> {
         let mut alive = Vec::new();
         for container in self.containers_of(&sandbox.id) {
             let report = reports.iter().find(|report| report.id == container.id);
             match report.map(|report| &report.phase) {
-                Some(Phase::Exited { exit }) => self.container_ended(&container, exit.clone()),
+                Some(Phase::Exited { exit }) => self.container_ended(&container, exit.clone()).await,
                 Some(Phase::Running {}) => drop(container.advance(State::Running)),
                 Some(Phase::Created {}) => {}
                 None => {
                     let exit =
                         Exit { code: UNKNOWN_EXIT, at: clock::now(), unknown: true, ..Exit::default() };
-                    self.container_ended(&container, exit);
+                    self.container_ended(&container, exit).await;
                 }
             }
             if let (Some(report), State::Created | State::Running) = (report, container.state()) {
@@ -166,10 +170,8 @@ impl Node {
         if self.is_observer {
             return;
         }
-        if let Some(mut child) = sandbox.take_child() {
-            // It has ended, and only has to be collected.
-            blocking(move || child.wait()).await.map(drop).unwrap_or_default();
-        }
+        drop(sandbox.take_process());
+        self.keeper.release(&sandbox.id);
         for container in self.containers_of(&sandbox.id) {
             self.abandon(&container).await;
         }

@@ -52,3 +52,10 @@ pub(crate) fn watch(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` is the same open descriptor from here until it is dropped, with the registration.
     Ok(unsafe { AsyncFd::register(descriptor) }?)
 }
+
+/// Waits until the process of a pidfd has ended.
+pub(crate) async fn ended(pidfd: OwnedFd) {
+    if let Ok(process) = watch(pidfd) {
+        process.readable().await.map(drop).unwrap_or_default();
+    }
+}

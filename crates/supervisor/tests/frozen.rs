@@ -223,14 +223,16 @@ fn mounts() -> Vec<MountSpec> {
 }
 
 fn belongings() -> Belongings {
-    Belongings { container: text("c"), pid: 7, terminal: true }
+    Belongings { owner: text("c"), pid: 7, terminal: true }
 }
 
 fn to_keeper() -> Vec<ToKeeper> {
     vec![
         ToKeeper::Hold { belongings: belongings() },
-        ToKeeper::Release { container: text("c") },
+        ToKeeper::Release { owner: text("c") },
         ToKeeper::Return {},
+        ToKeeper::Spawn { owner: text("s"), words: vec![text("w"), text("x")] },
+        ToKeeper::How { owner: text("c") },
     ]
 }
 
@@ -239,6 +241,8 @@ fn name_of_message(message: &ToKeeper) -> &'static str {
         ToKeeper::Hold { .. } => "hold",
         ToKeeper::Release { .. } => "release",
         ToKeeper::Return {} => "return",
+        ToKeeper::Spawn { .. } => "spawn",
+        ToKeeper::How { .. } => "how",
     }
 }
 
@@ -247,6 +251,9 @@ fn from_keeper() -> Vec<FromKeeper> {
         FromKeeper::Released { left: 7 },
         FromKeeper::Returned { belongings: belongings() },
         FromKeeper::Done { pid: 7 },
+        FromKeeper::Spawned { pid: 7 },
+        FromKeeper::Failed { errno: 2 },
+        FromKeeper::Ended { code: Some(137) },
     ]
 }
 
@@ -255,6 +262,9 @@ fn name_of_answer(message: &FromKeeper) -> &'static str {
         FromKeeper::Released { .. } => "released",
         FromKeeper::Returned { .. } => "returned",
         FromKeeper::Done { .. } => "done",
+        FromKeeper::Spawned { .. } => "spawned",
+        FromKeeper::Failed { .. } => "failed",
+        FromKeeper::Ended { .. } => "ended",
     }
 }
 

@@ -36,14 +36,13 @@ impl Container {
     fn holding(&self) -> Option<Holding> {
         let kept = lock(&self.kept);
         let (pid, pidfd) = kept.process.as_ref()?;
-        let belongings =
-            Belongings { container: self.id.clone(), pid: *pid, terminal: kept.terminal.is_some() };
+        let belongings = Belongings { owner: self.id.clone(), pid: *pid, terminal: kept.terminal.is_some() };
         let all = [pidfd].into_iter().chain(&kept.terminal).chain(&kept.stdin).chain(&kept.outputs);
         Some((belongings, all.map(OwnedFd::try_clone).collect::<Result<_, _>>().ok()?))
     }
 
     /// Holds what was held before this process began.
-    fn take_back(&self, (belongings, descriptors): Holding) {
+    fn take_back(&self, belongings: &Belongings, descriptors: Vec<OwnedFd>) {
         let mut descriptors = descriptors.into_iter();
         *lock(&self.kept) = Kept {
             process: descriptors.next().map(|pidfd| (belongings.pid, pidfd)),
@@ -67,9 +66,10 @@ impl Container {
 }
 
 impl Node {
-    /// Has the keeper hold what we hold of every container, of which it knows nothing.
+    /// Has the keeper hold what we hold of every container and supervisor, of which it knows nothing.
     pub(crate) fn hold_all(&self) {
         self.containers().iter().for_each(|container| self.hold(container));
+        self.sandboxes().iter().filter_map(|sandbox| sandbox.holding()).for_each(|one| self.keeper.hold(one));
     }
 
     fn hold(&self, container: &Container) {
@@ -83,12 +83,16 @@ impl Node {
         if self.is_observer {
             return;
         }
-        for holding in self.keeper.returned().await {
-            match self.container(&holding.0.container) {
-                Ok(container) if !matches!(container.state(), State::Exited(_)) => {
-                    container.take_back(holding)
+        for (belongings, descriptors) in self.keeper.returned().await {
+            let owner = belongings.owner.clone();
+            match (self.container(&owner), self.sandbox(&owner)) {
+                (Ok(container), _) if !matches!(container.state(), State::Exited(_)) => {
+                    container.take_back(&belongings, descriptors);
                 }
-                _ => self.keeper.release(&holding.0.container),
+                (_, Ok(sandbox)) if !sandbox.is_lost() => {
+                    descriptors.into_iter().for_each(|pidfd| sandbox.set_process((belongings.pid, pidfd)));
+                }
+                _ => self.keeper.release(&owner),
             }
         }
     }
@@ -151,10 +155,12 @@ impl Node {
     }
 
     /// How a container ended, as far as we know better; nothing of it is held any more.
-    pub(super) fn settle(&self, container: &Container, mut exit: Exit) -> Exit {
-        if exit.unknown
-            && let Some(code) = container.seen_by_us()
-        {
+    pub(super) async fn settle(&self, container: &Container, mut exit: Exit) -> Exit {
+        let seen = match exit.unknown {
+            true => self.keeper.how_ended(&container.id).await.or_else(|| container.seen_by_us()),
+            false => None,
+        };
+        if let Some(code) = seen {
             exit = Exit { code, unknown: false, ..exit };
             let path = self.config.container_root(&container.id).join("exit");
             let unfinished = path.with_extension("ours");

@@ -47,7 +47,7 @@ impl Node {
             Err(error) => {
                 let text = error.to_string();
                 let exit = Exit { code: NOT_STARTED, at: clock::now(), ..Exit::default() };
-                self.container_ended(&container, exit);
+                self.container_ended(&container, exit).await;
                 self.write_down(&container, |record| record.start_error = text).await?;
                 return Err(error);
             }
@@ -100,7 +100,7 @@ impl Node {
         let group = self.hierarchies.group(&container.record().cgroup);
         blocking(move || group.kill()).await?;
         let exit = Exit { code: 128 + libc::SIGKILL, at: clock::now(), ..Exit::default() };
-        self.container_ended(container, exit);
+        self.container_ended(container, exit).await;
         Ok(())
     }
 
@@ -134,8 +134,8 @@ impl Node {
     }
 
     /// A container ended: remembers it, and tells.
-    pub(crate) fn container_ended(&self, container: &Container, exit: Exit) {
-        let exit = self.settle(container, exit);
+    pub(crate) async fn container_ended(&self, container: &Container, exit: Exit) {
+        let exit = self.settle(container, exit).await;
         if container.advance(State::Exited(exit)) {
             self.tell(&container.id, &container.sandbox.id, ContainerEventType::ContainerStoppedEvent);
         }
@@ -164,7 +164,7 @@ impl Node {
         if let Err(error) = ended {
             tracing::warn!(container = container.id, error = %error, "a container without a supervisor does not end");
         }
-        self.container_ended(container, exit);
+        self.container_ended(container, exit).await;
     }
 }
 

@@ -6,13 +6,14 @@ mod stop;
 
 pub(crate) use stop::remove_folder;
 
-use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use coracle_supervisor::protocol::Belongings;
+
 use crate::node::lock;
 use crate::records::SandboxRecord;
-use crate::supervise::Supervisor;
+use crate::supervise::{Holding, Spawned, Supervisor};
 
 pub(crate) struct Sandbox {
     pub(crate) id: String,
@@ -21,8 +22,8 @@ pub(crate) struct Sandbox {
     supervisor: Mutex<Option<Arc<Supervisor>>>,
     /// Nobody holds it any more, and nobody will.
     lost: AtomicBool,
-    /// The supervisor's process, if it is our child: somebody has to collect it.
-    child: Mutex<Option<Child>>,
+    /// The supervisor's process, as long as we know it.
+    process: Mutex<Option<Spawned>>,
     /// Stopping and removing happen one after the other.
     pub(crate) turn: tokio::sync::Mutex<()>,
     /// Held while its supervisor is replaced, or dismissed for good.
@@ -37,7 +38,7 @@ impl Sandbox {
             lost: AtomicBool::new(record.stopped),
             record: Mutex::new(Arc::new(record)),
             supervisor: Mutex::default(),
-            child: Mutex::default(),
+            process: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
             supervision: tokio::sync::Mutex::default(),
         }
@@ -71,12 +72,20 @@ impl Sandbox {
         self.lost.load(Ordering::Acquire)
     }
 
-    pub(crate) fn set_child(&self, child: Child) {
-        *lock(&self.child) = Some(child);
+    pub(crate) fn set_process(&self, process: Spawned) {
+        *lock(&self.process) = Some(process);
     }
 
-    pub(crate) fn take_child(&self) -> Option<Child> {
-        lock(&self.child).take()
+    pub(crate) fn take_process(&self) -> Option<Spawned> {
+        lock(&self.process).take()
+    }
+
+    /// A copy of what we hold of its supervisor.
+    pub(crate) fn holding(&self) -> Option<Holding> {
+        let process = lock(&self.process);
+        let (pid, pidfd) = process.as_ref()?;
+        let belongings = Belongings { owner: self.id.clone(), pid: *pid, terminal: false };
+        Some((belongings, vec![pidfd.try_clone().ok()?]))
     }
 
     /// It is ready as long as somebody holds it, even if that one does not answer just now.

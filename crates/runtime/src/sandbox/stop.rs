@@ -16,6 +16,7 @@ use crate::namespaces::{Pins, detach};
 use crate::node::{Node, blocking};
 use crate::records::save;
 use crate::spec::pod_namespaces;
+use crate::sys;
 
 /// How long a supervisor may take to end.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -91,22 +92,23 @@ impl Node {
                 tracing::warn!(sandbox = sandbox.id, "a supervisor does not quit, and is killed");
             }
         }
-        let child = sandbox.take_child();
+        let process = sandbox.take_process();
         if !goes {
-            let processes = child.iter().filter_map(|child| i32::try_from(child.id()).ok());
-            for process in processes.chain(self.supervisor_processes(&sandbox.id)) {
+            let known = process.iter().map(|(pid, _)| *pid);
+            for process in known.chain(self.supervisor_processes(&sandbox.id)) {
                 if let Some(pid) = Pid::from_raw(process) {
                     // It may have ended by itself.
                     kill_process(pid, Signal::KILL).unwrap_or_default();
                 }
             }
         }
-        if let Some(mut child) = child {
-            let ended = tokio::time::timeout(FAREWELL, blocking(move || child.wait())).await;
+        if let Some((_, pidfd)) = process {
+            let ended = tokio::time::timeout(FAREWELL, sys::ended(pidfd)).await;
             if ended.is_err() {
                 tracing::warn!(sandbox = sandbox.id, "the supervisor does not end");
             }
         }
+        self.keeper.released(&sandbox.id).await;
         drop(turn);
     }
 

@@ -1,8 +1,8 @@
-//! The keeper of this node, seen from here: a process that holds what we hold of containers, so that it is still there
-//! after we were killed together with a supervisor.
+//! The keeper of this node, seen from here: the parent of its supervisors, a process that holds what we hold of
+//! containers, so that it is still there after we were killed together with a supervisor.
 //!
-//! One task speaks to it, in the order in which others ask. It is started when there is something to hold, ends when
-//! there is nothing any more, and is replaced when it was killed. Nothing fails for want of it.
+//! One task speaks to it, in the order in which others ask. It is started with the first supervisor, ends when it holds
+//! nothing any more, and is replaced when it was killed: then what it held is in our hands, or in its supervisors'.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,8 +27,11 @@ use crate::sys;
 /// How long a keeper may take for anything.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Descriptors of a container, and whose they are.
+/// Descriptors of a container or of a sandbox, and whose they are.
 pub(crate) type Holding = (Belongings, Vec<OwnedFd>);
+
+/// A process that was started, and its pidfd.
+pub(crate) type Spawned = (i32, OwnedFd);
 
 /// Through which the keeper's task is asked.
 pub(crate) struct Keeper {
@@ -37,8 +40,23 @@ pub(crate) struct Keeper {
 
 enum Order {
     Hold(Holding),
-    Release { container: String, done: Option<oneshot::Sender<()>> },
-    Return { all: oneshot::Sender<Vec<Holding>> },
+    Release {
+        owner: String,
+        done: Option<oneshot::Sender<()>>,
+    },
+    Return {
+        all: oneshot::Sender<Vec<Holding>>,
+    },
+    Spawn {
+        owner: String,
+        words: Vec<String>,
+        descriptors: Vec<OwnedFd>,
+        spawned: oneshot::Sender<io::Result<Spawned>>,
+    },
+    How {
+        owner: String,
+        code: oneshot::Sender<Option<i32>>,
+    },
 }
 
 /// What the keeper's task has to do.
@@ -50,20 +68,20 @@ impl Keeper {
         (Self { orders }, Orders(receiver))
     }
 
-    /// Has something held, instead of what was held of this container.
+    /// Has something held, instead of what was held of this owner.
     pub(crate) fn hold(&self, holding: Holding) {
         self.order(Order::Hold(holding));
     }
 
-    /// Nothing of a container needs to be held any more.
-    pub(crate) fn release(&self, container: &str) {
-        self.order(Order::Release { container: container.to_owned(), done: None });
+    /// Nothing of an owner needs to be held any more.
+    pub(crate) fn release(&self, owner: &str) {
+        self.order(Order::Release { owner: owner.to_owned(), done: None });
     }
 
     /// The same, and waits until nothing is.
-    pub(crate) async fn released(&self, container: &str) {
+    pub(crate) async fn released(&self, owner: &str) {
         let (done, is_done) = oneshot::channel();
-        self.order(Order::Release { container: container.to_owned(), done: Some(done) });
+        self.order(Order::Release { owner: owner.to_owned(), done: Some(done) });
         is_done.await.unwrap_or_default();
     }
 
@@ -71,6 +89,25 @@ impl Keeper {
     pub(crate) async fn returned(&self) -> Vec<Holding> {
         let (all, answer) = oneshot::channel();
         self.order(Order::Return { all });
+        answer.await.unwrap_or_default()
+    }
+
+    /// Starts a program for an owner: its descriptors are the program, its standard input and where errors go. Blocks.
+    pub(crate) fn spawn(
+        &self,
+        owner: &str,
+        words: Vec<String>,
+        descriptors: Vec<OwnedFd>,
+    ) -> io::Result<Spawned> {
+        let (spawned, answer) = oneshot::channel();
+        self.order(Order::Spawn { owner: owner.to_owned(), words, descriptors, spawned });
+        answer.blocking_recv().unwrap_or_else(|_| Err(io::ErrorKind::NotConnected.into()))
+    }
+
+    /// How the first process of an owner ended, if its parent was killed before.
+    pub(crate) async fn how_ended(&self, owner: &str) -> Option<i32> {
+        let (code, answer) = oneshot::channel();
+        self.order(Order::How { owner: owner.to_owned(), code });
         answer.await.unwrap_or_default()
     }
 
@@ -115,23 +152,33 @@ struct Link {
     process: AsyncFd<OwnedFd>,
     /// If it is our child: somebody has to collect it.
     child: Option<Child>,
-    /// The containers of which it holds something.
+    /// Of whom it holds something.
     held: BTreeSet<String>,
 }
 
 impl Conversation {
     async fn carry_out(&mut self, order: Order) {
+        // Who asked may be gone.
         let done = match order {
             Order::Hold(holding) => self.hold(holding).await,
-            Order::Release { container, done } => {
-                let released = self.release(container).await;
+            Order::Release { owner, done } => {
+                let released = self.release(owner).await;
                 done.map(|done| done.send(()).unwrap_or_default()).unwrap_or_default();
                 released
             }
             Order::Return { all } => {
-                // Who asked may be gone.
                 all.send(self.take_back().await).map(drop).unwrap_or_default();
                 Ok(())
+            }
+            Order::Spawn { owner, words, descriptors, spawned } => {
+                let result = self.spawn(owner, words, &descriptors).await;
+                spawned.send(result).map(drop).unwrap_or_default();
+                Ok(())
+            }
+            Order::How { owner, code } => {
+                let answer = self.how_ended(owner).await;
+                code.send(answer.as_ref().copied().unwrap_or_default()).unwrap_or_default();
+                answer.map(drop)
             }
         };
         if let Err(error) = done {
@@ -141,30 +188,62 @@ impl Conversation {
     }
 
     async fn hold(&mut self, (belongings, descriptors): Holding) -> io::Result<()> {
-        let container = belongings.container.clone();
-        let message = ToKeeper::Hold { belongings };
-        if let Some(link) = &mut self.link {
-            match link.send(&message, &descriptors).await {
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => self.replace().await,
-                sent => {
-                    sent?;
-                    link.held.insert(container);
-                    return Ok(());
-                }
-            }
-        }
-        let link = self.link.insert(start(&self.node, &self.folder).await?);
-        link.send(&message, &descriptors).await?;
-        link.held.insert(container);
+        let owner = belongings.owner.clone();
+        self.send(&ToKeeper::Hold { belongings }, &descriptors).await?.held.insert(owner);
         Ok(())
     }
 
-    async fn release(&mut self, container: String) -> io::Result<()> {
+    async fn spawn(
+        &mut self,
+        owner: String,
+        words: Vec<String>,
+        descriptors: &[OwnedFd],
+    ) -> io::Result<Spawned> {
+        let message = ToKeeper::Spawn { owner: owner.clone(), words };
+        let link = self.send(&message, descriptors).await?;
+        let answer = link.receive().await;
+        if answer.is_err() {
+            // Whatever it answers later is nobody's answer.
+            self.link = None;
+        }
+        match answer? {
+            (FromKeeper::Spawned { pid }, mut pidfd) => {
+                if let Some(link) = &mut self.link {
+                    link.held.insert(owner);
+                }
+                Ok((pid, pidfd.pop().ok_or(io::ErrorKind::InvalidData)?))
+            }
+            (FromKeeper::Failed { errno }, _) => Err(io::Error::from_raw_os_error(errno)),
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    /// Sends to the keeper, to a new one if there is none any more.
+    async fn send(&mut self, message: &ToKeeper, descriptors: &[OwnedFd]) -> io::Result<&mut Link> {
+        let reached = match &self.link {
+            None => false,
+            Some(link) => match link.send(message, descriptors).await {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                    self.replace().await;
+                    false
+                }
+                sent => sent.map(|()| true)?,
+            },
+        };
+        if !reached {
+            let link = start(&self.node, &self.folder).await?;
+            link.send(message, descriptors).await?;
+            self.link = Some(link);
+        }
+        self.link.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    async fn release(&mut self, owner: String) -> io::Result<()> {
         let Some(link) = &mut self.link else { return Ok(()) };
-        if !link.held.remove(&container) {
+        if !link.held.remove(&owner) {
             return Ok(());
         }
-        link.send(&ToKeeper::Release { container }, &[]).await?;
+        link.send(&ToKeeper::Release { owner }, &[]).await?;
         if let (FromKeeper::Released { left: 0 }, _) = link.receive().await? {
             // It ends, and nothing of it is left when whoever asked goes on.
             tokio::time::timeout(PATIENCE, gone(self.link.as_ref())).await?;
@@ -172,6 +251,15 @@ impl Conversation {
             fs::remove_dir_all(&self.folder)?;
         }
         Ok(())
+    }
+
+    async fn how_ended(&self, owner: String) -> io::Result<Option<i32>> {
+        let Some(link) = &self.link else { return Ok(None) };
+        link.send(&ToKeeper::How { owner }, &[]).await?;
+        match link.receive().await? {
+            (FromKeeper::Ended { code }, _) => Ok(code),
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
     }
 
     /// What a keeper holds that an earlier runtime has started.
@@ -242,10 +330,10 @@ async fn met(socket: OwnedFd) -> io::Result<(Link, Vec<Holding>)> {
             (FromKeeper::Returned { belongings }, descriptors) => all.push((belongings, descriptors)),
             (FromKeeper::Done { pid }, _) => {
                 let mut link = Link::new(socket.into_inner(), pid, None)?;
-                link.held.extend(all.iter().map(|(belongings, _)| belongings.container.clone()));
+                link.held.extend(all.iter().map(|(belongings, _)| belongings.owner.clone()));
                 return Ok((link, all));
             }
-            (FromKeeper::Released { .. }, _) => return Err(io::ErrorKind::InvalidData.into()),
+            _ => return Err(io::ErrorKind::InvalidData.into()),
         }
     }
 }

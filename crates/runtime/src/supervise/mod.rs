@@ -1,4 +1,4 @@
-//! The supervisors of pods, seen from here: their program, a connection to each, and the keeper that holds what they hold.
+//! The supervisors of pods, seen from here: their program, a connection to each, and the keeper, their parent.
 
 mod connection;
 mod keeper;
@@ -6,7 +6,7 @@ mod program;
 mod takeover;
 
 pub(crate) use connection::{Exec, Supervisor};
-pub(crate) use keeper::{Holding, Keeper, serve as serve_keeper};
+pub(crate) use keeper::{Holding, Keeper, Spawned, serve as serve_keeper};
 pub(crate) use program::Program;
 pub(crate) use takeover::keep_trying;
 

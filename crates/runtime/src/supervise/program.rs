@@ -3,7 +3,6 @@
 //! It is never overwritten: pods that run keep the one they were started with. It is started from a read-only mount that
 //! is nowhere in the file system, so that no container can write to the file behind `/proc/PID/exe`.
 
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -18,6 +17,7 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
 };
 
+use crate::config::text;
 use crate::error::Error;
 use crate::{ids, sys};
 
@@ -46,43 +46,45 @@ impl Program {
         Ok(Self { mount })
     }
 
-    /// Starts a supervisor that listens in this folder. It joins the given cgroups by itself.
-    pub(crate) fn start(&self, sandbox: &str, folder: &Path, cgroups: &[PathBuf]) -> Result<Child, Error> {
+    /// What a supervisor that listens in this folder is started with: its words, and its program, socket and log.
+    pub(super) fn supervisor(
+        &self,
+        sandbox: &str,
+        folder: &Path,
+    ) -> Result<(Vec<String>, Vec<OwnedFd>), Error> {
+        let failed = || Error::io("start the supervisor in", folder);
+        let program = self.mount.try_clone().map_err(failed())?;
         let socket = listener(folder).map_err(Error::io("listen in", folder))?;
-        self.spawn(&[sandbox.as_ref(), folder.as_os_str()], folder, socket, cgroups)
+        let words = vec!["coracle-supervisor".to_owned(), sandbox.to_owned(), text(folder)];
+        Ok((words, vec![program, socket, log(folder)?.into()]))
     }
 
-    /// Starts a keeper that listens in this folder, and answers with a connection to it.
-    pub(crate) fn start_keeper(&self, folder: &Path, cgroups: &[PathBuf]) -> Result<(OwnedFd, Child), Error> {
+    /// Starts a keeper that listens in this folder, and answers with a connection to it. It joins the given cgroups.
+    pub(super) fn start_keeper(&self, folder: &Path, cgroups: &[PathBuf]) -> Result<(OwnedFd, Child), Error> {
         Self::clear_way(folder)?;
         let socket = listener(folder).map_err(Error::io("listen in", folder))?;
         // Connected before it begins, so that it sees it when we are gone: then it goes too.
         let connection = dial(folder)?;
-        Ok((connection, self.spawn(&["keep".as_ref()], folder, socket, cgroups)?))
-    }
-
-    fn spawn(
-        &self,
-        words: &[&OsStr],
-        folder: &Path,
-        socket: OwnedFd,
-        cgroups: &[PathBuf],
-    ) -> Result<Child, Error> {
-        let log = folder.join("supervisor.log");
-        let log = File::options().append(true).create(true).open(&log).map_err(Error::io("create", &log))?;
         // A spawn without a fork: this process may be large, and has many threads.
-        Command::new(format!("/proc/self/fd/{}", self.mount.as_raw_fd()))
+        let child = Command::new(format!("/proc/self/fd/{}", self.mount.as_raw_fd()))
             .arg0("coracle-supervisor")
-            .args(words)
+            .arg("keep")
             .args(cgroups)
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::from(socket))
             .stdout(Stdio::null())
-            .stderr(Stdio::from(log))
+            .stderr(Stdio::from(log(folder)?))
             .spawn()
-            .map_err(Error::io("start the supervisor in", folder))
+            .map_err(Error::io("start the keeper in", folder))?;
+        Ok((connection, child))
     }
+}
+
+/// Where a supervisor or a keeper says what nobody is there to be told.
+fn log(folder: &Path) -> Result<File, Error> {
+    let path = folder.join("supervisor.log");
+    File::options().append(true).create(true).open(&path).map_err(Error::io("create", &path))
 }
 
 impl Program {

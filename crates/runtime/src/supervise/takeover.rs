@@ -5,7 +5,7 @@
 
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::Pin;
 use std::process::Child;
 use std::sync::{Arc, Weak};
@@ -53,24 +53,22 @@ impl Node {
         Err(Error::SupervisorGone)
     }
 
-    /// Starts the program of a pod's supervisor.
+    /// Starts the program of a pod's supervisor. Blocks.
     pub(crate) fn start_supervisor(&self, sandbox: &Sandbox) -> Result<(), Error> {
         let state = self.config.sandbox_state(&sandbox.id);
-        sandbox.set_child(self.program.start(&sandbox.id, &state, &self.cgroups_of_supervisors())?);
+        let (words, descriptors) = self.program.supervisor(&sandbox.id, &state)?;
+        let spawned = self.keeper.spawn(&sandbox.id, words, descriptors);
+        sandbox.set_process(spawned.map_err(Error::io("start the supervisor in", &state))?);
         Ok(())
     }
 
-    /// Starts the program of the node's keeper.
-    pub(crate) fn start_keeper(&self, folder: &Path) -> Result<(OwnedFd, Child), Error> {
-        self.program.start_keeper(folder, &self.cgroups_of_supervisors())
-    }
-
-    /// The files into which a process writes itself to be among the supervisors.
-    fn cgroups_of_supervisors(&self) -> Vec<PathBuf> {
-        match self.supervisors().placement() {
+    /// Starts the program of the node's keeper, which is among the supervisors.
+    pub(super) fn start_keeper(&self, folder: &Path) -> Result<(OwnedFd, Child), Error> {
+        let cgroups = match self.supervisors().placement() {
             Placement::Tasks(files) => files,
             Placement::Folder(folder) => vec![folder.join("cgroup.procs")],
-        }
+        };
+        self.program.start_keeper(folder, &cgroups)
     }
 
     /// Gives a pod another supervisor if its own is gone and nobody has dismissed it.
@@ -114,10 +112,6 @@ impl Node {
                 Err(Error::Io { ref source, .. })
                     if is_dead(source) && !self.is_observer && state.exists() => {}
                 Err(error) => return Err(error),
-            }
-            if let Some(mut child) = sandbox.take_child() {
-                // It has ended, and only has to be collected.
-                blocking(move || child.wait()).await.map(drop).unwrap_or_default();
             }
             let (node, pod) = (Arc::clone(self), Arc::clone(sandbox));
             blocking(move || {
@@ -180,7 +174,7 @@ fn follow(
         if let (Some(node), Some(sandbox), Some(supervisor), Ok(reports)) =
             (node.upgrade(), sandbox.upgrade(), supervisor.upgrade(), &heard)
         {
-            for (container, pid) in node.learn(&sandbox, reports) {
+            for (container, pid) in node.learn(&sandbox, reports).await {
                 node.keep(&container, &supervisor, pid).await;
             }
             supervisor.introduced();
@@ -197,7 +191,7 @@ async fn listen(node: Weak<Node>, sandbox: Weak<Sandbox>, mut news: mpsc::Unboun
                 let Ok(container) = strong.container(&container) else { continue };
                 // Nobody hears of the end before the start.
                 drop(container.starting.lock().await);
-                strong.container_ended(&container, exit);
+                strong.container_ended(&container, exit).await;
             }
             // Who was told to go has been forgotten before.
             News::Gone if pod.is_lost() => return,

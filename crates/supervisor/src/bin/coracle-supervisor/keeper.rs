@@ -1,51 +1,67 @@
-//! The keeper of a node: it holds the streams, terminals and pidfds of containers, so that they are there after the
-//! runtime and a supervisor were killed together.
+//! The keeper of a node: the parent of all supervisors, which holds the streams, terminals and pidfds of containers, so
+//! that they are there after the runtime and a supervisor were killed together.
 //!
-//! A pipe ends with the last process that has it open, and with it all that was printed and not read yet. The runtime
-//! holds what its supervisors hold; this process holds it too, for the whole node. It ends when it holds nothing.
+//! A pipe ends with the last process that has it open, and with it all that was printed and not read yet; and how a process
+//! ended is told to its parent alone. The runtime holds what its supervisors hold, and this process holds it too, for
+//! the whole node. What a supervisor leaves behind when it is killed becomes our child. We end when we hold nothing.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 
 use coracle_supervisor::protocol::{Belongings, FromKeeper, ToKeeper, decode, encode};
 use coracle_supervisor::socket;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
+use rustix::process::{WaitOptions, set_child_subreaper, wait};
 
+use crate::server::exit_code;
 use crate::service::{detach, take_listener};
-use crate::sys;
+use crate::sys::{self, Cloned};
 
 /// The argument that asks for this.
 pub(crate) const MODE: &str = "keep";
 
 #[derive(Default)]
 struct Keeper {
-    /// By container.
-    held: BTreeMap<String, (Belongings, Vec<OwnedFd>)>,
+    /// By owner.
+    held: BTreeMap<String, Held>,
     connections: Vec<OwnedFd>,
     /// It was told to let go of the last that it held.
     over: bool,
 }
 
+struct Held {
+    belongings: Belongings,
+    descriptors: Vec<OwnedFd>,
+    /// How the owner's first process ended, if that was told to us.
+    ended: Option<i32>,
+}
+
 /// Serves the socket that is our standard input. Somebody is connected to it when we begin.
 pub(crate) fn run(cgroups: &[&str]) -> io::Result<()> {
     detach(c"coracle-keep", cgroups)?;
-    // All signals are blocked from here on, and none is looked at: nothing but a kill ends us.
-    let _signals = sys::take_signals()?;
+    set_child_subreaper(Some(rustix::process::getpid()))?;
+    // All others are blocked from here on: nothing but a kill ends us.
+    let signals = sys::take_signals()?;
     let (_, most) = sys::limit(libc::RLIMIT_NOFILE)?;
     sys::set_limit(libc::RLIMIT_NOFILE, most, most)?;
     let listener = take_listener()?;
     let mut keeper = Keeper::default();
     while !keeper.over {
-        let all = std::iter::once(&listener).chain(&keeper.connections);
+        let all = [&listener, &signals].into_iter().chain(&keeper.connections);
         let mut events: Vec<PollFd<'_>> = all.map(|one| PollFd::new(one, PollFlags::IN)).collect();
         match poll(&mut events, None) {
-            Err(rustix::io::Errno::INTR) => continue,
+            Err(Errno::INTR) => continue,
             other => other?,
         };
         let ready: Vec<bool> = events.iter().map(|event| !event.revents().is_empty()).collect();
-        keeper.converse(&ready[1..]);
+        if ready[1] {
+            while sys::next_signal(signals.as_fd()).is_some() {}
+            keeper.collect();
+        }
+        keeper.converse(&ready[2..]);
         if ready[0] {
             while let Ok(connection) = accept_with(&listener, SocketFlags::CLOEXEC) {
                 keeper.connections.push(connection);
@@ -57,6 +73,16 @@ pub(crate) fn run(cgroups: &[&str]) -> io::Result<()> {
 }
 
 impl Keeper {
+    /// Collects every process that has ended, and remembers how those did whose owners we know.
+    fn collect(&mut self) {
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            let pid = pid.as_raw_nonzero().get();
+            for held in self.held.values_mut().filter(|held| held.belongings.pid == pid) {
+                held.ended = Some(exit_code(status));
+            }
+        }
+    }
+
     /// Answers one message of each connection that has one, and forgets those who are gone.
     fn converse(&mut self, ready: &[bool]) {
         let mut still_there = Vec::new();
@@ -71,26 +97,67 @@ impl Keeper {
     /// An error when nobody is at the other end any more, or nobody who makes sense.
     fn answer(&mut self, connection: &OwnedFd) -> io::Result<()> {
         let (message, descriptors) = socket::receive(connection)?.ok_or(io::ErrorKind::ConnectionReset)?;
+        let say = |answer: &FromKeeper| socket::send(connection, &encode(answer), &[]);
         match decode(&message).map_err(io::Error::other)? {
             ToKeeper::Hold { belongings } => {
-                self.held.insert(belongings.container.clone(), (belongings, descriptors));
+                self.hold(belongings, descriptors);
+                Ok(())
             }
-            ToKeeper::Release { container } => {
-                self.held.remove(&container);
+            ToKeeper::Release { owner } => {
+                self.held.remove(&owner);
                 self.over = self.held.is_empty();
-                let left = u32::try_from(self.held.len()).unwrap_or(u32::MAX);
-                socket::send(connection, &encode(&FromKeeper::Released { left }), &[])?;
+                say(&FromKeeper::Released { left: u32::try_from(self.held.len()).unwrap_or(u32::MAX) })
             }
-            ToKeeper::Return {} => {
-                for (belongings, descriptors) in self.held.values() {
-                    let copies: Vec<_> = descriptors.iter().map(|descriptor| descriptor.as_fd()).collect();
-                    let message = encode(&FromKeeper::Returned { belongings: belongings.clone() });
-                    socket::send(connection, &message, &copies)?;
+            ToKeeper::Return {} => self.give_back(connection),
+            ToKeeper::Spawn { owner, words } => match spawn(&words, descriptors) {
+                Ok((pid, pidfd)) => {
+                    let answer = encode(&FromKeeper::Spawned { pid });
+                    let sent = socket::send(connection, &answer, &[pidfd.as_fd()]);
+                    self.hold(Belongings { owner, pid, terminal: false }, vec![pidfd]);
+                    sent
                 }
-                let pid = rustix::process::getpid().as_raw_nonzero().get();
-                socket::send(connection, &encode(&FromKeeper::Done { pid }), &[])?;
+                Err(errno) => say(&FromKeeper::Failed { errno: errno.raw_os_error() }),
+            },
+            ToKeeper::How { owner } => {
+                // It may have ended a moment ago.
+                self.collect();
+                say(&FromKeeper::Ended { code: self.held.get(&owner).and_then(|held| held.ended) })
             }
         }
-        Ok(())
+    }
+
+    fn hold(&mut self, belongings: Belongings, descriptors: Vec<OwnedFd>) {
+        let before = self.held.get(&belongings.owner).filter(|held| held.belongings.pid == belongings.pid);
+        let ended = before.and_then(|held| held.ended);
+        self.held.insert(belongings.owner.clone(), Held { belongings, descriptors, ended });
+    }
+
+    fn give_back(&self, connection: &OwnedFd) -> io::Result<()> {
+        for Held { belongings, descriptors, .. } in self.held.values() {
+            let copies: Vec<_> = descriptors.iter().map(|descriptor| descriptor.as_fd()).collect();
+            let message = encode(&FromKeeper::Returned { belongings: belongings.clone() });
+            socket::send(connection, &message, &copies)?;
+        }
+        let pid = rustix::process::getpid().as_raw_nonzero().get();
+        socket::send(connection, &encode(&FromKeeper::Done { pid }), &[])
+    }
+}
+
+/// Starts a program, which has our cgroups and nothing else of ours.
+fn spawn(words: &[String], descriptors: Vec<OwnedFd>) -> Result<(i32, OwnedFd), Errno> {
+    let [program, stdin, stderr] = <[OwnedFd; 3]>::try_from(descriptors).map_err(|_| Errno::INVAL)?;
+    let cloned = sys::clone3(0, None).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    match cloned {
+        Cloned::Parent { pid, pidfd } => Ok((pid, pidfd)),
+        Cloned::Child => {
+            sys::reset_signals();
+            let connected =
+                rustix::stdio::dup2_stdin(stdin).and_then(|()| rustix::stdio::dup2_stderr(stderr));
+            if connected.is_ok() {
+                // All else is closed by this. Where it fails, nobody will be reached at the socket.
+                sys::execve(&format!("/proc/self/fd/{}", program.as_raw_fd()), words, &[]);
+            }
+            sys::exit_now(127)
+        }
     }
 }

@@ -1,11 +1,10 @@
 //! The supervisor of one pod.
 //!
-//! `coracle-supervisor SANDBOX FOLDER CGROUPS` joins its cgroups by the files that are named, is given a listening socket
-//! as its standard input, and serves it in one thread
+//! `coracle-supervisor SANDBOX FOLDER` is given a listening socket as its standard input, and serves it in one thread
 //! ([`server`]): requests come in, processes are made ([`launch`] in this process, [`init`] in the new one), what they
 //! print goes into logs ([`output`]), how they end goes into files. `coracle-supervisor pause` is the first process of
-//! a PID namespace that a pod's containers share ([`pause`]). `coracle-supervisor keep CGROUPS` holds descriptors for a
-//! runtime that may be killed ([`keeper`]).
+//! a PID namespace that a pod's containers share ([`pause`]). `coracle-supervisor keep CGROUPS` is the parent of all
+//! of these, and holds what a runtime that may be killed holds of them ([`keeper`]).
 //!
 //! It never blocks but in its event loop, and does not end when whoever started it does. What it holds is written down
 //! in the pod's folder ([`place`]): if it is killed, the next one that is started there takes over.
@@ -31,9 +30,9 @@ fn main() -> ExitCode {
     let served = match *words {
         [pause::MODE] => return pause::run(),
         [keeper::MODE, ref cgroups @ ..] => keeper::run(cgroups),
-        [_, pod, ref cgroups @ ..] => server::run(pod, cgroups),
+        [_, pod] => server::run(pod),
         _ => {
-            eprintln!("coracle-supervisor: a sandbox, a folder and cgroups are wanted");
+            eprintln!("coracle-supervisor: a sandbox and a folder are wanted");
             return ExitCode::FAILURE;
         }
     };

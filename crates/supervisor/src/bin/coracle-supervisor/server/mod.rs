@@ -22,6 +22,7 @@ use crate::container::{Asker, Container};
 use crate::service::{detach, take_listener};
 use crate::sys;
 use connection::Connection;
+pub(crate) use processes::exit_code;
 use processes::{Exec, Pause};
 
 /// What an event is about.
@@ -69,8 +70,8 @@ struct Server {
 }
 
 /// Serves the socket that is our standard input, until somebody asks us to quit.
-pub(crate) fn run(pod: &str, cgroups: &[&str]) -> io::Result<()> {
-    detach(c"coracle-pod", cgroups)?;
+pub(crate) fn run(pod: &str) -> io::Result<()> {
+    detach(c"coracle-pod", &[])?;
     let mut server = Server::new(pod)?;
     server.adopt_all();
     let mut events = Vec::with_capacity(64);

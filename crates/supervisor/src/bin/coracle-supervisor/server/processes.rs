@@ -247,6 +247,7 @@ impl Server {
     }
 }
 
-fn exit_code(status: WaitStatus) -> i32 {
+/// The exit code, or 128 and the signal.
+pub(crate) fn exit_code(status: WaitStatus) -> i32 {
     status.exit_status().unwrap_or_else(|| 128 + status.terminating_signal().unwrap_or(0))
 }

@@ -1,0 +1,91 @@
+//! Pods in cgroups of version 2: on this host with the controllers that it leaves there, and on a machine of the test's
+//! own, a kernel that runs as a process (`linux.uml`), with all that such a kernel has.
+#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the test starts itself elsewhere, and tells itself so by the environment"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod inside;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Output, Stdio};
+
+/// Which controllers there are where this test has started itself.
+const CONTROLLERS: &str = "CORACLE_TEST_VERSION_2";
+
+/// Not a test when it is run as one: what those below start elsewhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_runs_elsewhere() {
+    if let Ok(expected) = std::env::var(CONTROLLERS) {
+        inside::look(&expected).await;
+        println!("{}", inside::DONE);
+    }
+}
+
+/// A mount namespace in which version 1 is not to be seen.
+const WITHOUT_VERSION_1: &str = "\
+    for place in $(awk '{ for (i = 7; i < NF; i++) if ($i == \"-\" && $(i + 1) == \"cgroup\") print $5 }' \
+        /proc/self/mountinfo); do umount \"$place\" || exit; done; exec \"$@\"";
+
+#[test]
+fn pods_run_with_what_this_host_has_of_version_2() {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let Some(unified) = mounts.lines().find(|line| line.contains(" - cgroup2 ")) else {
+        return println!("left out: version 2 is not mounted");
+    };
+    let root = unified.split(' ').nth(4).unwrap();
+    let controllers = fs::read_to_string(format!("{root}/cgroup.controllers")).unwrap();
+    let elsewhere = Command::new("unshare")
+        .args(["--mount", "--propagation", "private", "sh", "-c", WITHOUT_VERSION_1, "sh"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "what_runs_elsewhere", "--nocapture"])
+        .env(CONTROLLERS, controllers.trim())
+        .output()
+        .expect("the package util-linux is installed");
+    check(&elsewhere);
+}
+
+/// The first process of a machine whose root is this host's, and which ends with the test.
+fn first_process(place: &str) -> String {
+    let program = std::env::current_exe().unwrap();
+    format!(
+        "#!/bin/sh\n\
+         mount -t proc proc /proc && mount -t sysfs sysfs /sys && mount -t cgroup2 cgroup2 /sys/fs/cgroup\n\
+         mkdir -p /dev/shm && mount -t tmpfs shm /dev/shm && mount -t tmpfs tmp {place}/tmp\n\
+         export TMPDIR={place}/tmp PATH=/usr/sbin:/usr/bin:/sbin:/bin {CONTROLLERS}='cpu io memory pids'\n\
+         {} --exact what_runs_elsewhere --nocapture\n\
+         /bin/busybox poweroff -f\n",
+        program.display()
+    )
+}
+
+#[test]
+fn pods_run_with_all_of_version_2() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().to_str().unwrap();
+    fs::create_dir(folder.path().join("tmp")).unwrap();
+    let first = folder.path().join("first");
+    fs::write(&first, first_process(place)).unwrap();
+    fs::set_permissions(&first, fs::Permissions::from_mode(0o755)).unwrap();
+    let machine = Command::new("linux.uml")
+        .args(["mem=1G", "rootfstype=hostfs", "rw", "quiet", "con=null", "ssl=null", "con0=null,fd:1"])
+        .arg(format!("init={}", first.display()))
+        .arg(format!("uml_dir={place}"))
+        .arg("umid=machine")
+        .env("TMPDIR", place)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the package user-mode-linux is installed");
+    check(&machine);
+}
+
+/// The test has run there, and has passed.
+fn check(elsewhere: &Output) {
+    let said = String::from_utf8_lossy(&elsewhere.stdout).replace('\r', "");
+    let passed = said.contains(inside::DONE) && said.contains("test result: ok. 1 passed");
+    assert!(passed, "{said}\n{}", String::from_utf8_lossy(&elsewhere.stderr));
+}
