@@ -2,6 +2,7 @@
 //! meanwhile is noticed.
 
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::clock;
 use crate::container::{Container, NOT_STARTED, State, UNKNOWN_EXIT};
 use crate::error::Error;
 use crate::node::{Node, blocking};
-use crate::records::{ContainerRecord, SandboxRecord, load, names};
+use crate::records::{ContainerRecord, SandboxRecord, load, mend, names};
 use crate::sandbox::Sandbox;
 use crate::supervise::{Supervisor, keep_trying};
 
@@ -28,6 +29,7 @@ impl Node {
         let mut pods = JoinSet::new();
         for id in names(&self.config.sandbox_records()) {
             let folder = self.config.sandbox_root(&id);
+            self.mend(&folder)?;
             let record: SandboxRecord = load(&folder).unwrap_or_default();
             let sandbox = Arc::new(Sandbox::new(id.clone(), record.clone()));
             if !record.complete {
@@ -52,6 +54,11 @@ impl Node {
             pods.detach_all();
         }
         Ok(())
+    }
+
+    /// Who only looks leaves a record to its writer.
+    fn mend(&self, folder: &Path) -> Result<(), Error> {
+        if self.is_observer { Ok(()) } else { mend(folder) }
     }
 
     /// Reaches the supervisor of a pod, and takes away the containers that we died over.
@@ -101,6 +108,7 @@ impl Node {
         let mut unfinished = Vec::new();
         for id in names(&self.config.container_records()) {
             let folder = self.config.container_root(&id);
+            self.mend(&folder)?;
             let record: ContainerRecord = load(&folder).unwrap_or_default();
             if self.is_observer && (!record.complete || self.sandbox(&record.sandbox).is_err()) {
                 continue;
