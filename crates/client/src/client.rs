@@ -198,10 +198,13 @@ pub(crate) async fn succeeded(answer: Response<Body>) -> Result<Bytes, Error> {
 }
 
 pub(crate) fn parse(body: &[u8]) -> Result<Value, Error> {
-    if body.is_empty() {
-        return Err(Error::Answer("0-length response".to_string()));
-    }
+    expect_content(body)?;
     json::parse(body).map_err(|error| Error::Answer(error.to_string()))
+}
+
+/// Where an object is expected, nothing is a mistake.
+pub(crate) fn expect_content(body: &[u8]) -> Result<(), Error> {
+    if body.is_empty() { Err(Error::Answer("0-length response".to_string())) } else { Ok(()) }
 }
 
 /// Whether and when the server says to try again.

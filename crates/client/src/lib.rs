@@ -30,13 +30,14 @@ mod patch;
 pub mod queue;
 mod resource;
 pub mod retry;
+mod skim;
 mod status;
 mod tasks;
 pub mod transport;
 mod watch;
 mod world;
 
-pub use access::{Access, Deleted, List, TypedAccess, TypedList};
+pub use access::{Access, Brief, Deleted, List, TypedAccess, TypedList, Written};
 pub use client::Client;
 pub use config::{Config, ConfigError, Environment};
 pub use discovery::{Discovery, Mapper, Mapping, MappingError};

@@ -1,5 +1,6 @@
 //! Requests about the objects of one resource, as trees; `typed` has the same for built-in kinds as structs.
 
+mod brief;
 mod typed;
 
 use bytes::Bytes;
@@ -7,6 +8,7 @@ use coracle_api::codec::json;
 use coracle_api::{Text, Value};
 use http::{HeaderValue, Method, Request, header};
 
+pub use brief::{Brief, Written};
 pub use typed::{TypedAccess, TypedList};
 
 use crate::client::{self, Client};
@@ -39,6 +41,9 @@ pub struct Access {
     metadata_only: bool,
     shared: bool,
 }
+
+/// A request, or why it makes no sense.
+type Asked = Result<Request<Bytes>, Error>;
 
 /// Objects, and the moment that they are of.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -185,40 +190,29 @@ impl Access {
         }
     }
 
+    /// The same requests for those who do not look at what they have written.
+    pub fn briefly(&self) -> Brief<'_> {
+        Brief(self)
+    }
+
     /// Creates an object, in the namespace that it or this says.
     pub async fn create(&self, object: &Value) -> Result<Value, Error> {
-        let named = self.clone().in_namespace_of(object)?;
-        let path = named.path(None)? + named.write_query().as_str();
-        self.client.json(client::request(Method::POST, &path, JSON, json::to_vec(object))?).await
+        self.client.json(self.creation(object)?).await
     }
 
     /// Creates something below an object: a binding, an eviction, a token.
     pub async fn create_below(&self, name: &str, body: &Value) -> Result<Value, Error> {
-        let path = self.path(Some(name))? + self.write_query().as_str();
-        self.client.json(client::request(Method::POST, &path, JSON, json::to_vec(body))?).await
+        self.client.json(self.creation_below(name, body)?).await
     }
 
     /// Replaces an object; if it says its version, only where that is still the newest.
     pub async fn update(&self, object: &Value) -> Result<Value, Error> {
-        let named = self.clone().in_namespace_of(object)?;
-        let path = named.path(Some(object.meta().name()))? + named.write_query().as_str();
-        self.client.json(client::request(Method::PUT, &path, JSON, json::to_vec(object))?).await
+        self.client.json(self.replacement(object)?).await
     }
 
     /// Changes an object; applying creates it where it is not there.
     pub async fn patch(&self, name: &str, patch: &Patch) -> Result<Value, Error> {
-        let mut query = Query::default();
-        match patch {
-            Patch::Apply { manager, force, .. } => {
-                query.text("fieldManager", manager);
-                query.flag("force", *force);
-            }
-            _ => query.text("fieldManager", &self.manager),
-        }
-        query.text("dryRun", if self.dry_run { "All" } else { "" });
-        let path = self.path(Some(name))? + query.as_str();
-        let request = client::request(Method::PATCH, &path, Some(patch.content_type()), patch.body())?;
-        self.client.json(request).await
+        self.client.json(self.change(name, patch)?).await
     }
 
     /// Deletes an object.
@@ -240,7 +234,36 @@ impl Access {
         self.read_list(self.client.json(deletion(&path, options)?).await?)
     }
 
-    fn reading(&self, path: &str, metadata: HeaderValue) -> Result<Request<Bytes>, Error> {
+    fn creation(&self, object: &Value) -> Asked {
+        let path = self.path_of(self.namespace_of(object)?, None)? + self.write_query().as_str();
+        client::request(Method::POST, &path, JSON, json::to_vec(object))
+    }
+
+    fn creation_below(&self, name: &str, body: &Value) -> Asked {
+        let path = self.path(Some(name))? + self.write_query().as_str();
+        client::request(Method::POST, &path, JSON, json::to_vec(body))
+    }
+
+    fn replacement(&self, object: &Value) -> Asked {
+        let path = self.path_of(self.namespace_of(object)?, Some(object.meta().name()))?;
+        client::request(Method::PUT, &(path + self.write_query().as_str()), JSON, json::to_vec(object))
+    }
+
+    fn change(&self, name: &str, patch: &Patch) -> Asked {
+        let mut query = Query::default();
+        match patch {
+            Patch::Apply { manager, force, .. } => {
+                query.text("fieldManager", manager);
+                query.flag("force", *force);
+            }
+            _ => query.text("fieldManager", &self.manager),
+        }
+        query.text("dryRun", if self.dry_run { "All" } else { "" });
+        let path = self.path(Some(name))? + query.as_str();
+        client::request(Method::PATCH, &path, Some(patch.content_type()), patch.body())
+    }
+
+    fn reading(&self, path: &str, metadata: HeaderValue) -> Asked {
         let mut request = client::get(path)?;
         if self.metadata_only {
             request.headers_mut().insert(header::ACCEPT, metadata);
@@ -256,26 +279,28 @@ impl Access {
     }
 
     /// A write goes to the namespace that the object says; where nobody says one, it makes no sense.
-    fn in_namespace_of(mut self, object: &Value) -> Result<Access, Error> {
-        if self.resource.namespaced {
-            if self.namespace.is_empty() {
-                self.namespace = Text::new(object.meta().namespace());
-            }
-            if self.namespace.is_empty() {
-                let what = &self.resource;
-                return Err(Error::Request(format!(
-                    "an empty namespace may not be set when {what} are written"
-                )));
-            }
+    fn namespace_of<'a>(&'a self, object: &'a Value) -> Result<&'a str, Error> {
+        if !self.resource.namespaced || !self.namespace.is_empty() {
+            return Ok(&self.namespace);
         }
-        Ok(self)
+        match object.meta().namespace() {
+            "" => {
+                let what = &self.resource;
+                Err(Error::Request(format!("an empty namespace may not be set when {what} are written")))
+            }
+            namespace => Ok(namespace),
+        }
     }
 
     fn path(&self, name: Option<&str>) -> Result<String, Error> {
+        self.path_of(&self.namespace, name)
+    }
+
+    fn path_of(&self, namespace: &str, name: Option<&str>) -> Result<String, Error> {
         let mut path = self.resource.root();
-        if !self.namespace.is_empty() {
+        if !namespace.is_empty() {
             path.push_str("/namespaces/");
-            segment(&self.namespace, "namespace", &mut path)?;
+            segment(namespace, "namespace", &mut path)?;
         }
         path.push('/');
         path.push_str(&self.resource.plural);
@@ -315,7 +340,7 @@ impl Access {
     }
 }
 
-fn deletion(path: &str, options: &DeleteOptions) -> Result<Request<Bytes>, Error> {
+fn deletion(path: &str, options: &DeleteOptions) -> Asked {
     let body = options.body();
     let content_type = JSON.filter(|_| !body.is_empty());
     client::request(Method::DELETE, path, content_type, body)

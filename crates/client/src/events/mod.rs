@@ -17,8 +17,8 @@ use crate::client::Client;
 use crate::tasks::Tasks;
 use crate::world::World;
 
-/// Events that wait to be sent; more are lost.
-const WAITING: usize = 1000;
+/// Events that wait to be sent; more are lost. Some thousand pods that get their nodes within a second tell of it.
+const WAITING: usize = 8192;
 
 /// The object that an event is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

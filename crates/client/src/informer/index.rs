@@ -1,6 +1,7 @@
 //! Objects by something else than their key.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use coracle_api::Text;
 
@@ -21,44 +22,67 @@ pub enum IndexError {
     Unknown(String),
 }
 
+type Objects<T> = BTreeMap<ObjectKey, Arc<Cached<T>>>;
+
 pub(super) struct Index<T> {
     pub(super) name: &'static str,
     of: ValuesOf<T>,
-    keys: BTreeMap<Text, BTreeSet<ObjectKey>>,
+    objects: BTreeMap<Text, Objects<T>>,
 }
 
 impl<T> Index<T> {
     pub(super) fn new(name: &'static str, of: ValuesOf<T>) -> Index<T> {
-        Index { name, of, keys: BTreeMap::new() }
+        Index { name, of, objects: BTreeMap::new() }
     }
 
-    pub(super) fn add(&mut self, object: &Cached<T>) {
+    pub(super) fn add(&mut self, object: &Arc<Cached<T>>) {
         for value in (self.of)(object) {
-            self.keys.entry(value).or_default().insert(object.key.clone());
+            self.objects.entry(value).or_default().insert(object.key.clone(), object.clone());
+        }
+    }
+
+    /// Mostly an object keeps its values, and only what is found below them is another version.
+    pub(super) fn replace(&mut self, old: &Cached<T>, new: &Arc<Cached<T>>) {
+        let (before, after) = ((self.of)(old), (self.of)(new));
+        if before != after {
+            self.take_from(&before, &old.key);
+        }
+        for value in after {
+            let objects = self.objects.entry(value).or_default();
+            match objects.get_mut(&new.key) {
+                Some(held) => *held = new.clone(),
+                None => drop(objects.insert(new.key.clone(), new.clone())),
+            }
         }
     }
 
     pub(super) fn remove(&mut self, object: &Cached<T>) {
-        for value in (self.of)(object) {
-            if let Some(keys) = self.keys.get_mut(&value) {
-                keys.remove(&object.key);
-                if keys.is_empty() {
-                    self.keys.remove(&value);
+        self.take_from(&(self.of)(object), &object.key);
+    }
+
+    fn take_from(&mut self, values: &[Text], key: &ObjectKey) {
+        for value in values {
+            if let Some(objects) = self.objects.get_mut(value) {
+                objects.remove(key);
+                if objects.is_empty() {
+                    self.objects.remove(value);
                 }
             }
         }
     }
 
-    pub(super) fn keys_of(&self, value: &str) -> impl Iterator<Item = &ObjectKey> {
-        self.keys.get(value).into_iter().flatten()
+    pub(super) fn objects_of(&self, value: &str) -> impl Iterator<Item = &Arc<Cached<T>>> {
+        self.objects.get(value).into_iter().flat_map(BTreeMap::values)
     }
 
-    pub(super) fn keys_like(&self, object: &Cached<T>) -> BTreeSet<&ObjectKey> {
+    pub(super) fn objects_like(&self, object: &Cached<T>) -> Vec<Arc<Cached<T>>> {
         let values = (self.of)(object);
-        values.iter().filter_map(|value| self.keys.get(value)).flatten().collect()
+        let alike = values.iter().filter_map(|value| self.objects.get(value)).flatten();
+        let alike: BTreeMap<&ObjectKey, &Arc<Cached<T>>> = alike.collect();
+        alike.into_values().cloned().collect()
     }
 
     pub(super) fn values(&self) -> impl Iterator<Item = &Text> {
-        self.keys.keys()
+        self.objects.keys()
     }
 }

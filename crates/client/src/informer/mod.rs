@@ -4,8 +4,8 @@
 //! projection shares one watch and one cache. A `reflector` keeps the cache equal to the server; what an object becomes
 //! in the cache is a [`Projection`]: the whole tree, its metadata, a typed struct, or a struct of the user's own with the
 //! few fields that matter. Fields' owners (`managedFields`) are never held. Whoever wants to know of changes has a
-//! [`Subscription`]: first everything that there is, then every change in order. Reading ([`Informer::get`],
-//! [`Informer::list`], [`Informer::by_index`]) asks nobody.
+//! [`Subscription`], or listens ([`Informer::listen`]): first everything that there is, then every change in order.
+//! Reading ([`Informer::get`], [`Informer::list`], [`Informer::by_index`]) asks nobody.
 
 mod cached;
 mod index;
@@ -236,14 +236,12 @@ impl<T: Projection> Informer<T> {
 
     /// The objects that have a value in an index.
     pub fn by_index(&self, name: &str, value: &str) -> Result<Vec<Arc<Cached<T>>>, IndexError> {
-        let state = self.shared.read();
-        let keys = state.index(name)?.keys_of(value);
-        Ok(keys.filter_map(|key| state.objects.get(key).cloned()).collect())
+        Ok(self.shared.read().index(name)?.objects_of(value).cloned().collect())
     }
 
     /// The keys of the objects that have a value in an index.
     pub fn index_keys(&self, name: &str, value: &str) -> Result<Vec<ObjectKey>, IndexError> {
-        Ok(self.shared.read().index(name)?.keys_of(value).cloned().collect())
+        Ok(self.shared.read().index(name)?.objects_of(value).map(|object| object.key.clone()).collect())
     }
 
     /// All values in an index.
@@ -253,9 +251,7 @@ impl<T: Projection> Informer<T> {
 
     /// The objects that have a value of `object` in common with it.
     pub fn alike(&self, name: &str, object: &Cached<T>) -> Result<Vec<Arc<Cached<T>>>, IndexError> {
-        let state = self.shared.read();
-        let keys = state.index(name)?.keys_like(object);
-        Ok(keys.iter().filter_map(|key| state.objects.get(*key).cloned()).collect())
+        Ok(self.shared.read().index(name)?.objects_like(object))
     }
 
     /// Whether everything that the server had at the beginning is held.
@@ -278,6 +274,13 @@ impl<T: Projection> Informer<T> {
     /// Everything there is, then every change.
     pub fn subscribe(&self) -> Subscription<T> {
         Subscription::new(self.shared.clone(), None)
+    }
+
+    /// Tells `listener` of everything there is, then of every change, on the spot: by the task that changes the cache,
+    /// which can be read again by then. For those who only work out what a change concerns. It must not wait, nor listen
+    /// to this very informer; where it panics it misses that one change.
+    pub fn listen(&self, listener: impl FnMut(&Change<T>) + Send + 'static) {
+        self.shared.listen(Box::new(listener));
     }
 
     /// Everything there is, then every change, and besides, every so often, everything there is once more, as updates

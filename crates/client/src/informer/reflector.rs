@@ -100,7 +100,7 @@ impl<T: Projection> Reflector<T> {
         loop {
             match watch.next().await?.ok_or_else(ended)? {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                    self.collect(object, &mut objects)
+                    self.collect(&object, &mut objects)
                 }
                 WatchEvent::Deleted(object) => drop(objects.remove(&ObjectKey::of(&object))),
                 // Objects come in the order of their keys: only the bookmark says how far they are told.
@@ -134,7 +134,7 @@ impl<T: Projection> Reflector<T> {
                 }
                 page => page?,
             };
-            page.items.into_iter().for_each(|object| self.collect(object.into(), &mut objects));
+            page.items.into_iter().for_each(|object| self.collect(&object.into(), &mut objects));
             if page.continue_token.is_empty() {
                 self.replace(objects, page.resource_version);
                 return Ok(());
@@ -174,14 +174,14 @@ impl<T: Projection> Reflector<T> {
             match event {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                     let version = Text::new(object.meta().resource_version());
-                    let object = self.cached(object);
+                    let object = self.cached(&object);
                     self.heard_of(version, |state| object.into_iter().for_each(|object| state.put(object)));
                 }
                 WatchEvent::Deleted(object) => {
                     // It carries the version of its going.
                     let version = Text::new(object.meta().resource_version());
                     let key = ObjectKey::of(&object);
-                    let last = self.cached(object);
+                    let last = self.cached(&object);
                     self.heard_of(version, |state| state.remove(&key, last));
                 }
                 WatchEvent::Bookmark { resource_version, .. } => self.heard_of(resource_version, |_| {}),
@@ -198,14 +198,14 @@ impl<T: Projection> Reflector<T> {
 
     /// Whoever is told of a change finds the version that goes with it.
     fn heard_of(&mut self, version: Text, change: impl FnOnce(&mut State<T>)) {
-        let mut state = self.shared.write();
-        change(&mut state);
-        state.heard_of(version.parse().unwrap_or_default());
-        drop(state);
+        self.shared.change(|state| {
+            change(state);
+            state.heard_of(version.parse().unwrap_or_default());
+        });
         self.version = version;
     }
 
-    fn collect(&self, object: Arc<Value>, objects: &mut Objects<T>) {
+    fn collect(&self, object: &Arc<Value>, objects: &mut Objects<T>) {
         if let Some(object) = self.cached(object) {
             // What has not changed stays the object that it is.
             let held = self.shared.read().objects.get(&object.key).cloned();
@@ -217,12 +217,15 @@ impl<T: Projection> Reflector<T> {
     }
 
     /// What cannot be read is left out: one strange object must not hide the others.
-    fn cached(&self, object: Arc<Value>) -> Option<Arc<Cached<T>>> {
-        let key = ObjectKey::of(&object);
-        let made = Cached::of(object);
-        made.map_err(|error| warn!(resource = %self.selection.resource, %key, %error, "passed over"))
-            .ok()
-            .map(Arc::new)
+    fn cached(&self, object: &Arc<Value>) -> Option<Arc<Cached<T>>> {
+        match Cached::of(object.clone()) {
+            Ok(made) => Some(Arc::new(made)),
+            Err(error) => {
+                let key = ObjectKey::of(object);
+                warn!(resource = %self.selection.resource, %key, %error, "passed over");
+                None
+            }
+        }
     }
 
     async fn rest(&mut self, error: &Error) {
@@ -246,6 +249,12 @@ impl<T: Projection> Reflector<T> {
 
     fn resume_options(&self) -> ListOptions {
         ListOptions { resource_version: self.version.to_string(), ..self.watch_options() }
+    }
+}
+
+impl<T> Drop for Reflector<T> {
+    fn drop(&mut self) {
+        self.shared.end();
     }
 }
 

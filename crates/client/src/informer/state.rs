@@ -1,10 +1,12 @@
 //! The cache of one informer and those who follow it, changed together under one lock.
 //!
 //! Whoever subscribes gets a copy of the cache and a place among those who are told, in one step: so it hears of every
-//! object exactly once, and of every change after.
+//! object exactly once, and of every change after. Listeners are told on the spot, once the cache can be read again: they
+//! look something up and put a key into a queue, and to wake a task of its own for each would cost more than that.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use coracle_api::resource_version::ResourceVersion;
 use tokio::sync::{mpsc, watch};
@@ -16,13 +18,20 @@ use crate::key::ObjectKey;
 
 pub(super) struct Shared<T> {
     state: RwLock<State<T>>,
+    /// Held from before a change until all have been told of it: whoever begins to listen hears of it once.
+    listeners: Mutex<Vec<Listener<T>>>,
     synced: watch::Sender<bool>,
 }
+
+/// Somebody who is told on the spot.
+pub(super) type Listener<T> = Box<dyn FnMut(&Change<T>) + Send>;
 
 pub(super) struct State<T> {
     pub(super) objects: BTreeMap<ObjectKey, Arc<Cached<T>>>,
     indexes: Vec<Index<T>>,
     followers: Vec<mpsc::UnboundedSender<Change<T>>>,
+    /// What listeners have not been told yet.
+    news: Vec<Change<T>>,
     pub(super) version: ResourceVersion,
     synced: bool,
 }
@@ -33,10 +42,22 @@ impl<T> Default for Shared<T> {
             objects: BTreeMap::new(),
             indexes: Vec::new(),
             followers: Vec::new(),
+            news: Vec::new(),
             version: ResourceVersion(0),
             synced: false,
         };
-        Shared { state: RwLock::new(state), synced: watch::Sender::new(false) }
+        Shared {
+            state: RwLock::new(state),
+            listeners: Mutex::new(Vec::new()),
+            synced: watch::Sender::new(false),
+        }
+    }
+}
+
+impl<T> Shared<T> {
+    /// Nothing will happen any more. Listeners may hold this very informer, which would never be let go otherwise.
+    pub(super) fn end(&self) {
+        drop(std::mem::take(&mut *self.listeners.lock().unwrap_or_else(PoisonError::into_inner)));
     }
 }
 
@@ -53,21 +74,54 @@ impl<T: Projection> Shared<T> {
         self.synced.subscribe()
     }
 
+    /// Changes what is held, and tells everybody.
+    pub(super) fn change(&self, change: impl FnOnce(&mut State<T>)) {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let news = {
+            let mut state = self.write();
+            change(&mut state);
+            std::mem::take(&mut state.news)
+        };
+        for listener in &mut *listeners {
+            news.iter().for_each(|change| tell(listener, change));
+        }
+    }
+
+    /// Somebody is told from here on, beginning with everything that there is.
+    pub(super) fn listen(&self, mut listener: Listener<T>) {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let (held, synced) = {
+            let state = self.read();
+            (state.objects.values().cloned().collect::<Vec<_>>(), state.synced)
+        };
+        let initial = held.into_iter().map(|object| Change::Added { object, initial: true });
+        initial.chain(synced.then_some(Change::Synced)).for_each(|change| tell(&mut listener, &change));
+        listeners.push(listener);
+    }
+
     /// The server has exactly these objects: what differs is told.
     pub(super) fn replace(&self, objects: BTreeMap<ObjectKey, Arc<Cached<T>>>, version: ResourceVersion) {
-        let mut state = self.write();
-        let gone: Vec<ObjectKey> =
-            state.objects.keys().filter(|key| !objects.contains_key(*key)).cloned().collect();
-        for key in gone {
-            state.remove(&key, None);
-        }
-        objects.into_values().for_each(|object| state.put(object));
-        state.version = state.version.max(version);
-        if !state.synced {
-            state.synced = true;
-            state.tell(&Change::Synced);
-            self.synced.send_replace(true);
-        }
+        self.change(|state| {
+            let gone: Vec<ObjectKey> =
+                state.objects.keys().filter(|key| !objects.contains_key(*key)).cloned().collect();
+            for key in gone {
+                state.remove(&key, None);
+            }
+            objects.into_values().for_each(|object| state.put(object));
+            state.version = state.version.max(version);
+            if !state.synced {
+                state.synced = true;
+                state.tell(Change::Synced);
+                self.synced.send_replace(true);
+            }
+        });
+    }
+}
+
+/// One who fails at a change is told of the next.
+fn tell<T>(listener: &mut Listener<T>, change: &Change<T>) {
+    if panic::catch_unwind(AssertUnwindSafe(|| listener(change))).is_err() {
+        tracing::error!("a listener panicked at a change");
     }
 }
 
@@ -84,12 +138,11 @@ impl<T: Projection> State<T> {
                 self.insert(new);
             }
             Some(old) => {
-                for index in &mut self.indexes {
-                    index.remove(&old);
-                    index.add(&new);
+                self.indexes.iter_mut().for_each(|index| index.replace(&old, &new));
+                if let Some(held) = self.objects.get_mut(&new.key) {
+                    *held = new.clone();
                 }
-                self.objects.insert(new.key.clone(), new.clone());
-                self.tell(&Change::Updated { old, new });
+                self.tell(Change::Updated { old, new });
             }
             None => self.insert(new),
         }
@@ -99,7 +152,7 @@ impl<T: Projection> State<T> {
         self.indexes.iter_mut().for_each(|index| index.add(&object));
         self.objects.insert(object.key.clone(), object.clone());
         let initial = !self.synced;
-        self.tell(&Change::Added { object, initial });
+        self.tell(Change::Added { object, initial });
     }
 
     /// `last` is the object's last state, if somebody saw it go.
@@ -107,7 +160,7 @@ impl<T: Projection> State<T> {
         let Some(held) = self.objects.remove(key) else { return };
         self.indexes.iter_mut().for_each(|index| index.remove(&held));
         let certain = last.is_some();
-        self.tell(&Change::Deleted { object: last.unwrap_or(held), certain });
+        self.tell(Change::Deleted { object: last.unwrap_or(held), certain });
     }
 
     /// Versions may only advance.
@@ -142,7 +195,8 @@ impl<T: Projection> State<T> {
         told
     }
 
-    fn tell(&mut self, change: &Change<T>) {
+    fn tell(&mut self, change: Change<T>) {
         self.followers.retain(|follower| follower.send(change.clone()).is_ok());
+        self.news.push(change);
     }
 }

@@ -106,7 +106,7 @@ fn indexes_follow_every_change() {
     let check = |user: &str, expected: &[&str]| {
         let state = shared.read();
         let found: Vec<&str> =
-            state.index("byUser").unwrap().keys_of(user).map(|key| key.name.as_str()).collect();
+            state.index("byUser").unwrap().objects_of(user).map(|map| map.key.name.as_str()).collect();
         assert_eq!(found, expected, "{user}");
     };
     check("ernie", &["one", "tre"]);
@@ -122,4 +122,31 @@ fn indexes_follow_every_change() {
     let state = shared.read();
     assert_eq!(state.index("byUser").unwrap().values().collect::<Vec<_>>(), ["elmo", "ernie"]);
     assert!(state.index("byName").is_err());
+}
+
+#[test]
+fn a_listener_is_told_on_the_spot_and_finds_the_cache_as_new() {
+    let shared = Arc::new(Shared::default());
+    replace(&shared, &["a u1 1"], 1);
+    let (tell, mut changes) = tokio::sync::mpsc::unbounded_channel();
+    let held = shared.clone();
+    shared.listen(Box::new(move |change| {
+        if let Some(object) = change.object() {
+            assert!(object.key.name != "bad", "this one is not liked");
+            let found = held.read().objects.get(&object.key).map(|held| held.version);
+            assert_eq!(found, Some(object.version).filter(|_| !matches!(change, Change::Deleted { .. })));
+        }
+        tell.send(change.clone()).unwrap();
+    }));
+    assert_eq!(told(&mut changes), "+a! .");
+    shared.change(|state| state.put(object("bad u9 2")));
+    assert_eq!(told(&mut changes), "", "it panicked");
+    shared.change(|state| state.put(object("b u2 3")));
+    assert_eq!(told(&mut changes), "+b", "one who fails at a change is told of the next");
+    replace(&shared, &["b u2 4"], 4);
+    assert_eq!(told(&mut changes), "?a ~b");
+    shared.end();
+    shared.change(|state| state.put(object("c u3 5")));
+    assert_eq!(told(&mut changes), "");
+    assert_eq!(Arc::strong_count(&shared), 1, "a listener that holds the informer does not keep it for ever");
 }
