@@ -14,7 +14,11 @@ pub struct OwnWrites(Mutex<BTreeMap<ObjectKey, BTreeMap<&'static str, ResourceVe
 impl OwnWrites {
     /// An object of `resource` (`pods`) was written for the sake of `key`.
     pub fn note(&self, key: &ObjectKey, resource: &'static str, written: &Value) {
-        let version: ResourceVersion = written.meta().resource_version().parse().unwrap_or_default();
+        self.note_version(key, resource, written.meta().resource_version().parse().unwrap_or_default());
+    }
+
+    /// The same, where the version is all that is known.
+    pub fn note_version(&self, key: &ObjectKey, resource: &'static str, version: ResourceVersion) {
         let mut all = self.lock();
         let newest = all.entry(key.clone()).or_default().entry(resource).or_default();
         *newest = version.max(*newest);

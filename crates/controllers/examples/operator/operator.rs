@@ -106,7 +106,7 @@ struct PodCounter {
 
 /// Runs the operator. Never returns.
 pub(crate) async fn run(context: &Context) {
-    let (queue, mut feeds) = (WorkQueue::new("pod-counter"), Feeds::new(context.tasks.clone()));
+    let (queue, mut feeds) = (WorkQueue::new("pod-counter"), Feeds::new());
     let counter = PodCounter::new(context, &queue, &mut feeds);
     Shell::new(counter, queue, context).run(feeds, 2).await;
 }
@@ -118,11 +118,11 @@ impl PodCounter {
         let pods = context.informers.of(&Resource::builtin("", "v1", "pods"));
         // Events only say which keys to look at; what there is, is seen when the key's turn comes.
         let keys = queue.clone();
-        feeds.follow(&objects, move |change: Change<Whole>| {
+        feeds.follow(&objects, move |change: &Change<Whole>| {
             change.object().iter().for_each(|object| keys.add(object.key.clone()));
         });
         let (keys, asking) = (queue.clone(), objects.clone());
-        feeds.follow(&pods, move |change: Change<Metadata>| {
+        feeds.follow(&pods, move |change: &Change<Metadata>| {
             let namespace = change.object().map(|pod| pod.key.namespace.clone()).unwrap_or_default();
             asking.list_namespace(&namespace).iter().for_each(|object| keys.add(object.key.clone()));
         });

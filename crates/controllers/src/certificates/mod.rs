@@ -21,7 +21,7 @@ fn resource() -> Resource {
 /// The requests, and a queue of this name into which those go that change.
 fn follow(context: &Context, queue: &'static str) -> (Informer<Whole>, WorkQueue<ObjectKey>, Feeds) {
     let (requests, queue) = (context.informers.of(&resource()), WorkQueue::new(queue));
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let concerned = queue.clone();
     feeds.follow(&requests, move |change| {
         if let Some(request) = change.object() {

@@ -27,7 +27,7 @@ pub struct ActError(#[source] Error);
 /// Begins the controller. Never returns.
 pub async fn run(context: &Context) {
     let queue = WorkQueue::new("ClusterRoleAggregator");
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let controller = ClusterRoleAggregation::new(context, &queue, &mut feeds);
     Shell::new(controller, queue, context).run(feeds, 5).await;
 }
@@ -104,7 +104,7 @@ mod tests {
     async fn a_role_that_was_deleted_meanwhile_does_not_come_back_nor_does_its_namesake_get_its_rules() {
         let cluster = Cluster::start().await;
         let context = Context::new(&cluster.client(), cluster.accounts(), Tasks::new());
-        let mut feeds = Feeds::new(context.tasks.clone());
+        let mut feeds = Feeds::new();
         let controller = ClusterRoleAggregation::new(&context, &WorkQueue::new("test"), &mut feeds);
         let roles =
             cluster.client().resource(&Resource::builtin("rbac.authorization.k8s.io", "v1", "clusterroles"));

@@ -40,7 +40,7 @@ pub struct CronJobs {
 /// Begins the controller, with so many workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("cronjob");
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let controller = CronJobs::new(context, &queue, &mut feeds);
     Shell::new(controller, queue, context).run(feeds, workers).await;
 }
@@ -68,7 +68,7 @@ impl CronJobs {
             }
         };
         feeds.follow(&jobs, move |change| {
-            if let Change::Updated { old, new } = &change
+            if let Change::Updated { old, new } = change
                 && old.controller != new.controller
             {
                 wake(&old.key.namespace, old.controller.as_ref());

@@ -1,5 +1,7 @@
 //! What the plan says, done.
 
+use std::sync::Arc;
+
 use coracle_api::{Map, Value};
 use coracle_client::{Error, ObjectKey};
 
@@ -85,8 +87,8 @@ impl DaemonSets {
                 self.own.recorder.normal(&owner.about, "SucceededDaemonPod", text);
             }
         }
-        let new = pods.create.iter().map(|node| new_pod(&observed.set, owner, node, hash));
-        let new: Vec<Value> = new.collect::<Option<_>>().ok_or(PodError::NoLabels)?;
+        let new = pods.create.iter().map(|node| new_pod(&observed.set, owner, node, hash).map(Arc::new));
+        let new: Vec<_> = new.collect::<Option<_>>().ok_or(PodError::NoLabels)?;
         self.own.control.expect(owner, new.len(), &pods.delete);
         let made = self.own.control.create(owner, &new).await;
         let deleted = self.own.control.delete(owner, &pods.delete).await;

@@ -13,7 +13,7 @@ pub(super) fn follow(
     queue: &WorkQueue<ObjectKey>,
 ) {
     let (all, woken) = (sets.clone(), queue.clone());
-    feeds.follow(nodes, move |change| hear_node(&all, &change, &woken));
+    feeds.follow(nodes, move |change| hear_node(&all, change, &woken));
 }
 
 /// Nodes change all the time; only what they change for a DaemonSet is of interest to it.

@@ -43,7 +43,7 @@ pub struct DaemonSets {
 /// Begins the controller, with so many workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("daemonset");
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let controller = DaemonSets::new(context, &queue, &mut feeds);
     Shell::new(controller, queue, context).run(feeds, workers).await;
 }

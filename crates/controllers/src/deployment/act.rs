@@ -134,7 +134,7 @@ impl Deployments {
         let made = self.attempts.create(&observed.deployment.uid, &self.sets_in(key), set).await;
         let error = match made {
             Ok(made) => {
-                self.note_set(key, &made);
+                self.note_set_version(key, made.version);
                 let pods = set.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or_default();
                 if pods > 0 {
                     let text = format!("Scaled up replica set {name} from 0 to {pods}");

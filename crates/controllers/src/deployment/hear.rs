@@ -20,7 +20,7 @@ pub(super) fn follow(
 ) {
     let (attempts, own_queue) = (attempts.clone(), queue.clone());
     feeds.follow(deployments, move |change| {
-        if let Change::Deleted { object, .. } = &change {
+        if let Change::Deleted { object, .. } = change {
             attempts.forget(&object.uid);
         }
         if let Some(deployment) = change.object() {
@@ -34,8 +34,8 @@ pub(super) fn follow(
         queue: queue.clone(),
     };
     let of_sets = listener.clone();
-    feeds.follow(sets, move |change| of_sets.hear_set(&change));
-    feeds.follow(pods, move |change| listener.hear_pod(&change));
+    feeds.follow(sets, move |change| of_sets.hear_set(change));
+    feeds.follow(pods, move |change| listener.hear_pod(change));
 }
 
 #[derive(Clone)]

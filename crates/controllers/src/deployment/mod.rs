@@ -50,7 +50,7 @@ struct Written {
 /// Begins the controller, with so many workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("deployment");
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let controller = Deployments::new(context, &queue, &mut feeds);
     Shell::new(controller, queue, context).run(feeds, workers).await;
 }
@@ -90,7 +90,10 @@ impl Deployments {
 
     /// A ReplicaSet as it was written from here, or found to have been.
     fn note_set(&self, key: &ObjectKey, set: &Value) {
-        let version = set.meta().resource_version().parse().unwrap_or_default();
+        self.note_set_version(key, set.meta().resource_version().parse().unwrap_or_default());
+    }
+
+    fn note_set_version(&self, key: &ObjectKey, version: ResourceVersion) {
         self.note_written(key, |written| written.sets = written.sets.max(version));
     }
 

@@ -73,7 +73,7 @@ pub enum ActError {
 /// Begins the controller. Never returns.
 pub async fn run(context: &Context) {
     let queue = WorkQueue::new("disruption");
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let budgets_of = Resource::builtin("policy", "v1", BUDGETS);
     let budgets: Informer<Budget> = context.informers.of(&budgets_of);
     let pods: Informer<Pod> = context.informers.of(&Resource::builtin("", "v1", "pods"));
@@ -85,7 +85,7 @@ pub async fn run(context: &Context) {
     });
     let (all, woken) = (budgets.clone(), queue.clone());
     feeds.follow(&pods, move |change| {
-        let before = match &change {
+        let before = match change {
             Change::Updated { old, .. } => Some(old),
             _ => None,
         };

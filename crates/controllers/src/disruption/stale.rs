@@ -41,7 +41,7 @@ enum Plan {
 /// Begins it. Never returns.
 pub(super) async fn run(context: &Context) {
     let queue = WorkQueue::new("stale_pod_disruption");
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let pods_of = Resource::builtin("", "v1", "pods");
     let pods: Informer<Pod> = context.informers.of(&pods_of);
     let woken = queue.clone();

@@ -71,7 +71,7 @@ pub enum ActError {
 /// Begins the controller: so many workers, and changes of pods gathered for so long. Never returns.
 pub async fn run(context: &Context, workers: usize, batch: Duration) {
     let queue = WorkQueue::new("endpoint");
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let controller = Endpoints::new(context, batch, &queue, &mut feeds);
     Shell::new(controller, queue, context).run(feeds, workers).await;
 }

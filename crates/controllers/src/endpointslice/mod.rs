@@ -118,7 +118,7 @@ pub enum ActError {
 /// Begins the controller. Never returns.
 pub async fn run(context: &Context, config: Config) {
     let queue = WorkQueue::new("endpoint_slice");
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let controller = EndpointSlices::new(context, config, &queue, &mut feeds);
     Shell::new(controller, queue, context).run(feeds, config.workers).await;
 }
@@ -202,7 +202,7 @@ pub(crate) fn follow_services_and_pods(
     let (concerned, services) = (queue.clone(), services.clone());
     feeds.follow(pods, move |change| {
         let Some(pod) = change.object() else { return };
-        let before = match &change {
+        let before = match change {
             Change::Updated { old, new } if is_same_endpoint(old, new) => return,
             Change::Updated { old, new } if old.labels != new.labels => Some(old),
             _ => None,

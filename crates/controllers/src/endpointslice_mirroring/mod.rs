@@ -59,7 +59,7 @@ pub struct Mirroring {
 /// Begins the controller. Never returns.
 pub async fn run(context: &Context, config: Config) {
     let queue = WorkQueue::new("endpoint_slice_mirroring");
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let controller = Mirroring::new(context, config, &queue, &mut feeds);
     Shell::new(controller, queue, context).run(feeds, config.workers).await;
 }

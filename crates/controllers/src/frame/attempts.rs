@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use coracle_api::{Text, Value, names};
-use coracle_client::{Access, Error};
+use coracle_client::{Access, Error, Written};
 
 /// How many names are tried, where others have them already: as many as a server tries.
 const NAMES: u32 = 8;
@@ -21,7 +21,7 @@ pub struct Attempts {
 
 impl Attempts {
     /// Creates an object. One without a name is named after its `generateName`.
-    pub async fn create(&self, owner: &Text, objects: &Access, object: &Value) -> Result<Value, Error> {
+    pub async fn create(&self, owner: &Text, objects: &Access, object: &Value) -> Result<Written, Error> {
         let mut object = object.clone();
         let is_named = !object.meta().name().is_empty();
         let mut tried = 0;
@@ -31,7 +31,7 @@ impl Attempts {
                 let name = names::generate(object.meta().generate_name(), (objects.world().random)());
                 object.meta_mut().set_name(&name);
             }
-            match objects.create(&object).await {
+            match objects.briefly().create(&object).await {
                 Err(error) if error.is_already_exists() && !is_named && tried < NAMES => {}
                 created => {
                     if created.as_ref().is_err_and(Error::is_uncertain) {

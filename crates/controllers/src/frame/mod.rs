@@ -10,6 +10,7 @@ mod feeds;
 mod monitors;
 mod resources;
 mod shell;
+mod side_by_side;
 
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ pub use feeds::Feeds;
 pub use monitors::Monitors;
 pub use resources::{Resources, allows, preferred};
 pub use shell::Shell;
+pub use side_by_side::side_by_side;
 
 /// One control loop.
 #[async_trait]

@@ -7,7 +7,6 @@ use std::time::Duration;
 use coracle_client::discovery::Served;
 use coracle_client::{Change, Informer, Resource};
 use tokio::sync::oneshot;
-use tokio::task::{AbortHandle, JoinSet};
 use tracing::{info, warn};
 
 use super::Context;
@@ -21,14 +20,13 @@ pub struct Monitors<H> {
     context: Context,
     which: fn(&Served) -> Vec<&Resource>,
     hear: H,
-    watched: BTreeMap<Resource, (Informer<Owned>, AbortHandle)>,
-    tasks: JoinSet<()>,
+    watched: BTreeMap<Resource, Informer<Owned>>,
 }
 
 impl<H: Fn(&Arc<Resource>, &Change<Owned>) + Clone + Send + 'static> Monitors<H> {
     /// `which` chooses among what a server has; `hear` is told of everything that happens to its objects.
     pub fn new(context: &Context, which: fn(&Served) -> Vec<&Resource>, hear: H) -> Monitors<H> {
-        Monitors { context: context.clone(), which, hear, watched: BTreeMap::new(), tasks: JoinSet::new() }
+        Monitors { context: context.clone(), which, hear, watched: BTreeMap::new() }
     }
 
     /// Begins to watch; resolves when everything there is has been heard, or that takes too long.
@@ -67,12 +65,10 @@ impl<H: Fn(&Arc<Resource>, &Change<Owned>) + Clone + Send + 'static> Monitors<H>
             self.watched.keys().filter(|resource| !wanted.contains(resource)).cloned().collect();
         for resource in gone {
             info!(%resource, "is no longer watched");
-            if let Some((informer, task)) = self.watched.remove(&resource) {
-                task.abort();
+            if let Some(informer) = self.watched.remove(&resource) {
                 self.context.informers.end(&informer);
             }
         }
-        while self.tasks.try_join_next().is_some() {}
         let new = wanted.into_iter().filter(|resource| !self.watched.contains_key(resource));
         let new: Vec<Resource> = new.cloned().collect();
         new.into_iter().map(|resource| self.watch(resource)).collect()
@@ -80,21 +76,16 @@ impl<H: Fn(&Arc<Resource>, &Change<Owned>) + Clone + Send + 'static> Monitors<H>
 
     fn watch(&mut self, resource: Resource) -> oneshot::Receiver<()> {
         let informer: Informer<Owned> = self.context.informers.of(&resource);
-        let mut subscription = informer.subscribe();
         let hear = self.hear.clone();
         let of = Arc::new(resource.clone());
         let (heard, is_heard) = oneshot::channel();
         let mut heard = Some(heard);
-        let task = self.tasks.spawn(async move {
-            loop {
-                match subscription.next().await {
-                    // Nobody may be waiting any more.
-                    Change::Synced => drop(heard.take().map(|heard| heard.send(()))),
-                    change => hear(&of, &change),
-                }
-            }
+        informer.listen(move |change| match change {
+            // Nobody may be waiting any more.
+            Change::Synced => drop(heard.take().map(|heard| heard.send(()))),
+            change => hear(&of, change),
         });
-        self.watched.insert(resource, (informer, task));
+        self.watched.insert(resource, informer);
         is_heard
     }
 }

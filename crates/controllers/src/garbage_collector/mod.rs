@@ -73,7 +73,7 @@ pub async fn run(context: &Context, workers: usize) {
         resources: context.resources(),
         client: context.client("generic-garbage-collector"),
     };
-    let nothing_more = Feeds::new(context.tasks.clone());
+    let nothing_more = Feeds::new();
     let work = Shell::new(controller, queue, context).run(nothing_more, workers);
     tokio::join!(work, monitors.follow());
 }

@@ -80,8 +80,8 @@ impl Jobs {
         let (gone, done) = match &work.pods {
             Pods::Keep => return (outcome, None),
             Pods::Create(new) => {
-                let pods = new.iter().map(|new| new_pod(&observed.job, owner, *new));
-                let Some(pods) = pods.collect::<Option<Vec<Value>>>() else {
+                let pods = new.iter().map(|new| new_pod(&observed.job, owner, *new).map(Arc::new));
+                let Some(pods) = pods.collect::<Option<Vec<_>>>() else {
                     return (outcome, Some(PodError::NoLabels.into()));
                 };
                 self.control.expect(owner, pods.len(), &[]);

@@ -21,7 +21,7 @@ pub(super) fn follow(
         Change::Added { object, .. } => woken.add(object.key.clone()),
         Change::Updated { old, new } => {
             let generation = |job: &Job| job.object.meta().generation();
-            match generation(&old) == generation(&new) {
+            match generation(old) == generation(new) {
                 // Mostly its own status, which needs no quick look.
                 true => woken.add_after(new.key.clone(), BATCH),
                 false => woken.add(new.key.clone()),

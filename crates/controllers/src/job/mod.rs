@@ -71,7 +71,7 @@ struct Memory {
 /// Begins the controller, with so many workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::with_limiter("job", Box::new(ExponentialLimiter::new(PAUSES.0, PAUSES.1)));
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let controller = Jobs::new(context, &queue, &mut feeds);
     let counting = Shell::new(controller, queue, context).run(feeds, workers);
     tokio::join!(counting, orphans::run(context));

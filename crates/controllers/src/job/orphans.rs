@@ -35,10 +35,10 @@ pub(super) async fn run(context: &Context) {
     let jobs: Informer<Job> = context.informers.of(&Resource::builtin("batch", "v1", JOBS));
     let pods_of = Resource::builtin("", "v1", "pods");
     let pods: Informer<Pod> = context.informers.of(&pods_of);
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let (all, woken) = (pods.clone(), queue.clone());
     feeds.follow(&jobs, move |change| {
-        let ended = match &change {
+        let ended = match change {
             Change::Deleted { object, .. } => object,
             Change::Added { object, .. } | Change::Updated { new: object, .. }
                 if object.finished().is_some() =>

@@ -56,7 +56,7 @@ pub async fn run(context: &Context, workers: usize) {
     let each = ExponentialLimiter::new(Duration::from_millis(5), AT_LATEST);
     let all = BucketLimiter(coracle_client::limit::TokenBucket::new(10.0, 100));
     let queue = WorkQueue::with_limiter("namespace", Box::new(MaxOf(vec![Box::new(each), Box::new(all)])));
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let controller = Namespaces::new(context, &queue, &mut feeds);
     Shell::new(controller, queue, context).run(feeds, workers).await;
 }

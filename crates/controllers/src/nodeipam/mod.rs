@@ -113,7 +113,7 @@ pub async fn run(context: &Context, config: &Config) {
         Err(error) => return warn!(%error, "nodes get no ranges"),
     };
     let queue = WorkQueue::new("cidrallocator-node");
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let controller = NodeRanges::new(context, ranges, &queue, &mut feeds);
     Shell::new(controller, queue, context).run(feeds, WORKERS).await;
 }
@@ -132,7 +132,7 @@ impl NodeRanges {
         let (concerned, known) = (queue.clone(), ranges.clone());
         feeds.follow(&nodes, move |change| {
             let Some(node) = change.object() else { return };
-            match &change {
+            match change {
                 Change::Deleted { .. } => each(&known, node, |ranges, range| ranges.release(range)),
                 _ if node.pod_cidrs.is_empty() => concerned.add(node.key.clone()),
                 _ => each(&known, node, |ranges, range| {

@@ -65,10 +65,10 @@ pub(super) fn follow(
         config: controller.config,
     });
     let listens = listener.clone();
-    feeds.follow(&controller.nodes, move |change| listens.hear_node(&change));
+    feeds.follow(&controller.nodes, move |change| listens.hear_node(change));
     let listens = listener.clone();
-    feeds.follow(leases, move |change| listens.hear_lease(&change));
-    feeds.follow(&controller.pods, move |change| listener.hear_pod(&change));
+    feeds.follow(leases, move |change| listens.hear_lease(change));
+    feeds.follow(&controller.pods, move |change| listener.hear_pod(change));
 }
 
 impl Listener {

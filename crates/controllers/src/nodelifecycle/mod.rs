@@ -99,7 +99,7 @@ impl Shared {
 /// Begins the controller. Never returns.
 pub async fn run(context: &Context, config: Config) {
     let queue = WorkQueue::new("node_lifecycle_controller");
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let controller = NodeLifecycle::new(context, config, &queue, &mut feeds);
     Shell::new(controller, queue, context).run(feeds, WORKERS).await;
 }

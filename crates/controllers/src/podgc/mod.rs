@@ -88,7 +88,7 @@ pub enum ActError {
 /// Begins the controller; `threshold` ended pods may stay, or all where it is 0. Never returns.
 pub async fn run(context: &Context, threshold: usize) {
     let queue = WorkQueue::new("pod_garbage");
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let controller = PodGarbage::new(context, threshold, &queue, &mut feeds);
     Shell::new(controller, queue, context).run(feeds, WORKERS).await;
 }

@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use coracle_api::{Text, Value};
-use coracle_client::{Access, Cached, DeleteOptions, Deleted, Error, ObjectKey, Recorder, ownership};
-use futures_util::future::join_all;
+use coracle_client::{
+    Access, Cached, DeleteOptions, Deleted, Error, ObjectKey, Recorder, Written, ownership,
+};
 
 use super::{Claims, Owner, Unseen};
+use crate::frame::side_by_side;
 use crate::own_writes::OwnWrites;
 use crate::views::Pod;
 
@@ -123,13 +125,18 @@ impl PodControl {
     }
 
     /// Creates expected pods in batches of 1, 2, 4 …, so that where none can be made few are tried.
-    pub async fn create(&self, owner: &Owner, wanted: &[Value]) -> Done {
+    pub async fn create(&self, owner: &Owner, wanted: &[Arc<Value>]) -> Done {
         let pods = self.pods_in(&owner.key.namespace);
-        let (Unseen { expectations, attempts, .. }, uid) = (&*self.unseen, &owner.controller.uid);
+        let (Unseen { expectations, .. }, uid) = (&*self.unseen, &owner.controller.uid);
         let (mut left, mut batch, mut done) = (wanted, FIRST_BATCH, Done::default());
         while !left.is_empty() {
             let (now, later) = left.split_at(batch.min(left.len()));
-            for made in join_all(now.iter().map(|pod| attempts.create(uid, &pods, pod))).await {
+            let creations = now.iter().map(|pod| {
+                let (unseen, pods) = (self.unseen.clone(), pods.clone());
+                let (uid, pod) = (uid.clone(), pod.clone());
+                async move { unseen.attempts.create(&uid, &pods, &pod).await }
+            });
+            for made in side_by_side(creations).await {
                 match made {
                     Ok(made) => {
                         done.count += 1;
@@ -155,21 +162,18 @@ impl PodControl {
         done
     }
 
-    fn created(&self, owner: &Owner, made: &Value) {
-        self.written.note(&owner.key, PODS, made);
-        let text = format!("Created pod: {}", made.meta().name());
+    fn created(&self, owner: &Owner, made: &Written) {
+        self.written.note_version(&owner.key, PODS, made.version);
+        let text = format!("Created pod: {}", made.name);
         self.recorder.normal(&owner.about, "SuccessfulCreate", text);
     }
 
     /// Deletes pods whose deletion is expected, all at once.
     pub async fn delete(&self, owner: &Owner, victims: &[Arc<Cached<Pod>>]) -> Done {
         let pods = self.pods_in(&owner.key.namespace);
-        let deletions = victims.iter().map(async |pod| {
-            let only = DeleteOptions::only(&pod.uid);
-            (pod, pods.delete(&pod.key.name, &only).await)
-        });
+        let deletions = victims.iter().map(|pod| deletion(&pods, &pod.uid, &pod.key.name));
         let mut done = Done::default();
-        for (pod, deleted) in join_all(deletions).await {
+        for (pod, deleted) in victims.iter().zip(side_by_side(deletions).await) {
             let is_certain = !deleted.as_ref().is_err_and(Error::is_uncertain);
             match self.deleted(owner, &pod.uid, &pod.key.name, deleted) {
                 Ok(()) => done.count += 1,
@@ -188,12 +192,12 @@ impl PodControl {
     async fn delete_again(&self, owner: &Owner) -> Result<(), PodError> {
         let pods = self.pods_in(&owner.key.namespace);
         let uncertain = self.unseen.take_uncertain(&owner.controller.uid);
-        let deletions = uncertain.iter().map(async |(uid, name)| {
-            let deleted = pods.delete(name, &DeleteOptions::only(uid)).await;
-            self.deleted(owner, uid, name, deleted)
-        });
-        let failed = join_all(deletions).await.into_iter().find_map(Result::err);
-        failed.map_or(Ok(()), |error| Err(PodError::Delete(error)))
+        let deletions = uncertain.iter().map(|(uid, name)| deletion(&pods, uid, name));
+        let mut failed = Ok(());
+        for ((uid, name), deleted) in uncertain.iter().zip(side_by_side(deletions).await) {
+            failed = failed.and(self.deleted(owner, uid, name, deleted));
+        }
+        failed.map_err(PodError::Delete)
     }
 
     /// What came of the deletion of a pod: it is waited for, unless it certainly will not be heard of.
@@ -226,6 +230,16 @@ impl PodControl {
             }
         }
     }
+}
+
+/// Deletes a pod, and no other of its name.
+fn deletion(
+    pods: &Access,
+    uid: &Text,
+    name: &Text,
+) -> impl Future<Output = Result<Deleted, Error>> + Send + 'static {
+    let (pods, name, only) = (pods.clone(), name.clone(), DeleteOptions::only(uid));
+    async move { pods.delete(&name, &only).await }
 }
 
 #[cfg(test)]
@@ -276,6 +290,7 @@ mod tests {
         // One without containers is refused, and then the others are not tried.
         let mut refused = pod("refused");
         refused.as_object_mut().unwrap().remove("spec");
+        let refused = Arc::new(refused);
         tried.control.expect(&tried.owner, 5, &[]);
         assert!(!tried.is_settled(), "it is waited for before the first is tried");
         let done = tried.control.create(&tried.owner, &vec![refused; 5]).await;

@@ -34,7 +34,7 @@ pub fn follow_pods<O: PodOwner>(
     wake: impl Fn(&ObjectKey) + Send + 'static,
 ) {
     let listener = Listener { owners: owners.clone(), unseen: unseen.clone(), wake };
-    feeds.follow(pods, move |change| listener.hear(&change));
+    feeds.follow(pods, move |change| listener.hear(change));
 }
 
 struct Listener<O: Send + Sync + 'static, W> {

@@ -26,7 +26,7 @@ pub struct ActError(#[source] Error);
 /// Begins the controller. Never returns.
 pub async fn run(context: &Context) {
     let queue = WorkQueue::new("pvprotection");
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let resource = Resource::builtin("", "v1", "persistentvolumes");
     let volumes: Informer<Whole> = context.informers.of(&resource);
     let concerned = queue.clone();

@@ -39,7 +39,7 @@ pub enum ActError {
 /// Begins the controller. Never returns.
 pub async fn run(context: &Context) {
     let queue = WorkQueue::new("pvcprotection");
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let controller = PvcProtection::new(context, &queue, &mut feeds);
     Shell::new(controller, queue, context).run(feeds, 1).await;
 }

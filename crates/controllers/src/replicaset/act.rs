@@ -55,7 +55,8 @@ impl<S: Set> ReplicaSets<S> {
         let base = format!("{}-", owner.key.name);
         let template = observed.set.template().ok_or(PodError::NoLabels)?;
         let pod = template::pod(template, &owner.key.namespace, &base, owner.controller.reference());
-        let pods = vec![pod.ok_or(PodError::NoLabels)?; count];
+        let pod = Arc::new(pod.ok_or(PodError::NoLabels)?);
+        let pods = vec![pod; count];
         self.control.expect(owner, count, &[]);
         self.control.create(owner, &pods).await.result()
     }

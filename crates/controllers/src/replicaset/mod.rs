@@ -76,7 +76,7 @@ pub struct ReplicaSets<S: Set> {
 /// Begins the controller, with so many workers. Never returns.
 pub async fn run<S: Set>(context: &Context, workers: usize) {
     let queue = WorkQueue::new(S::PLURAL.trim_end_matches('s'));
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let controller = ReplicaSets::<S>::new(context, &queue, &mut feeds);
     Shell::new(controller, queue, context).run(feeds, workers).await;
 }

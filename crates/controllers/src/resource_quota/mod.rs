@@ -51,12 +51,12 @@ pub enum ActError {
 /// Begins the controller, with so many workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("resourcequota_primary");
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let controller = ResourceQuotas::new(context, &queue, &mut feeds);
     let heard = Replenished { quotas: controller.quotas.clone(), queue: queue.clone() };
     let pods = heard.clone();
     feeds.follow(&context.informers.of(&Resource::builtin("", "v1", "pods")), move |change| {
-        pods.hear_pod(&change)
+        pods.hear_pod(change)
     });
     let mut monitors = Monitors::new(context, quotable, move |of, change| heard.hear(of, change));
     monitors.begin().await;

@@ -33,7 +33,7 @@ pub async fn run(context: &Context, authority: Option<Arc<str>>) {
         return std::future::pending().await;
     };
     let queue = WorkQueue::new("root_ca_cert_publisher");
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let controller = RootCaPublisher::new(context, authority, &queue, &mut feeds);
     Shell::new(controller, queue, context).run(feeds, 1).await;
 }

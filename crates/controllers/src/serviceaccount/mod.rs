@@ -25,7 +25,7 @@ pub struct ActError(#[source] Error);
 /// Begins the controller. Never returns.
 pub async fn run(context: &Context) {
     let queue = WorkQueue::new("serviceaccount");
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let controller = ServiceAccounts::new(context, &queue, &mut feeds);
     Shell::new(controller, queue, context).run(feeds, 1).await;
 }

@@ -98,7 +98,7 @@ pub async fn run(
         return std::future::pending().await;
     };
     let queue = WorkQueue::new("serviceaccount_tokens_secret");
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let controller = ServiceAccountTokens::new(context, signer, authority, &queue, &mut feeds);
     Shell::new(controller, queue, context).run(feeds, workers).await;
 }
@@ -119,7 +119,7 @@ impl ServiceAccountTokens {
         feeds.follow(&secrets, move |change| {
             let Some(secret) = change.object() else { return };
             concerned.add(Key::Secret(secret.key.clone()));
-            if let Change::Deleted { object, .. } = &change {
+            if let Change::Deleted { object, .. } = change {
                 let account = ObjectKey::new(&object.key.namespace, account_of(&object.object));
                 concerned.add(Key::Reference { account, secret: Text::new(&object.key.name) });
             }

@@ -47,7 +47,7 @@ pub enum ActError {
 /// Begins the controller. Never returns.
 pub async fn run(context: &Context) {
     let queue = WorkQueue::new("noexec_taint_pod");
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let controller = TaintEviction::new(context, &queue, &mut feeds);
     Shell::new(controller, queue, context).run(feeds, WORKERS).await;
 }
@@ -67,7 +67,7 @@ impl TaintEviction {
         pods.ensure_index(BY_NODE, Pod::by_node);
         let (concerned, on_node) = (queue.clone(), pods.clone());
         feeds.follow(&nodes, move |change| {
-            let same = match &change {
+            let same = match change {
                 Change::Updated { old, new } => driving(old).eq(driving(new)),
                 // Whose node is gone is not driven away any more; others see to it.
                 Change::Added { object, .. } | Change::Deleted { object, .. } => {

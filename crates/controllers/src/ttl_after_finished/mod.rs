@@ -42,7 +42,7 @@ pub enum ActError {
 /// Begins the controller, with so many workers. Never returns.
 pub async fn run(context: &Context, workers: usize) {
     let queue = WorkQueue::new("ttl_jobs_to_delete");
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let jobs_of = Resource::builtin("batch", "v1", "jobs");
     let jobs: Informer<Job> = context.informers.of(&jobs_of);
     let woken = queue.clone();

@@ -41,9 +41,9 @@ async fn run_with<C: crate::Controller<Key = coracle_client::ObjectKey>>(
     is_patient: bool,
 ) {
     let queue = WorkQueue::new("replicaset");
-    let mut feeds = Feeds::new(context.tasks.clone());
+    let mut feeds = Feeds::new();
     let controller = ReplicaSets::new(context, &queue, &mut feeds);
-    let feeds = if is_patient { feeds } else { Feeds::new(context.tasks.clone()) };
+    let feeds = if is_patient { feeds } else { Feeds::new() };
     Shell::new(around(controller), queue, context).run(feeds, WORKERS).await;
 }
 

@@ -1,0 +1,57 @@
+//! Many requests at once.
+
+use std::future::Future;
+use std::panic;
+
+use tokio::task::JoinSet;
+
+/// Does several things at once, each as a task of its own: what a request costs in this process is then shared by all
+/// processors, and whoever else has work waits for one of them at most. Answers what came of them, in their order.
+///
+/// # Cancellation
+/// All of them end with the future.
+pub async fn side_by_side<T: Send + 'static>(
+    deeds: impl IntoIterator<Item: Future<Output = T> + Send + 'static>,
+) -> Vec<T> {
+    let mut tasks = JoinSet::new();
+    for (place, deed) in deeds.into_iter().enumerate() {
+        tasks.spawn(async move { (place, deed.await) });
+    }
+    let mut done: Vec<Option<T>> = (0..tasks.len()).map(|_| None).collect();
+    while let Some(ended) = tasks.join_next().await {
+        match ended {
+            Ok((place, came)) => done[place] = Some(came),
+            Err(ended) => match ended.try_into_panic() {
+                Ok(panicked) => panic::resume_unwind(panicked),
+                Err(ended) => unreachable!("nobody but this ends it: {ended}"),
+            },
+        }
+    }
+    done.into_iter().map(|came| came.expect("each has ended, and each has its place")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_came_of_each_stands_in_its_place_and_nobody_waits_for_another() {
+        let began = Instant::now();
+        let deed = |number: u64| async move {
+            sleep(Duration::from_secs(10 - number)).await;
+            number
+        };
+        assert_eq!(side_by_side((0..10).map(deed)).await, (0..10).collect::<Vec<_>>());
+        assert_eq!(began.elapsed(), Duration::from_secs(10));
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "one of them")]
+    async fn a_panic_is_not_lost() {
+        side_by_side::<()>([async { panic!("one of them") }]).await;
+    }
+}
