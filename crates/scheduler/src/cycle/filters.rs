@@ -72,6 +72,9 @@ impl<'c> Filters<'c> {
     /// priority, and also without them, for they may never come. With them resources and anti-affinity can fail,
     /// without them affinity.
     pub fn check_with_nominated(&self, cycle: Cycle<'c>, node: &NodeInfo) -> Option<(&'static str, Verdict)> {
+        if cycle.nominations.is_empty() {
+            return self.check(node);
+        }
         let pod = cycle.pod;
         let before = cycle.nominations.on(node.name()).iter();
         let before: Vec<_> =

@@ -4,7 +4,7 @@ use coracle_api::Text;
 
 use crate::cache::NodeInfo;
 use crate::framework::{BEST, Score};
-use crate::resources::{CPU, MEMORY, Resources, is_scalar};
+use crate::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, Resources, is_scalar};
 
 /// How fullness becomes a score.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,10 +48,37 @@ pub(super) enum Requested {
 
 /// The score of one pod.
 pub(super) struct Allocation<'c> {
-    strategy: &'c Strategy,
+    kind: &'c StrategyKind,
     sums: Requested,
-    /// What the pod asks for, in the order of the strategy's resources.
-    wanted: Vec<i64>,
+    /// What counts of the strategy's resources, in their order.
+    counted: Vec<Counted<'c>>,
+}
+
+/// A resource that counts: names are looked at once, and not for every node.
+struct Counted<'c> {
+    which: Which<'c>,
+    weight: i64,
+    /// What the pod asks for.
+    wanted: i64,
+}
+
+#[derive(Clone, Copy)]
+enum Which<'c> {
+    Cpu,
+    Memory,
+    EphemeralStorage,
+    Scalar(&'c str),
+}
+
+impl Which<'_> {
+    fn of(self, amounts: &Resources) -> i64 {
+        match self {
+            Which::Cpu => amounts.milli_cpu,
+            Which::Memory => amounts.memory,
+            Which::EphemeralStorage => amounts.ephemeral_storage,
+            Which::Scalar(name) => amounts.scalar(name),
+        }
+    }
 }
 
 /// One resource of a node: what it has, what is used, and what would be with the pod.
@@ -64,27 +91,37 @@ struct Fill {
 
 impl<'c> Allocation<'c> {
     pub(super) fn new(strategy: &'c Strategy, sums: Requested, pod: &Resources) -> Allocation<'c> {
-        let wanted = strategy.resources.iter().map(|resource| pod.amount(&resource.name)).collect();
-        Allocation { strategy, sums, wanted }
+        let counted = strategy.resources.iter().map(|resource| Counted {
+            which: match resource.name.as_str() {
+                CPU => Which::Cpu,
+                MEMORY => Which::Memory,
+                EPHEMERAL_STORAGE => Which::EphemeralStorage,
+                other => Which::Scalar(other),
+            },
+            weight: resource.weight,
+            wanted: pod.amount(&resource.name),
+        });
+        // Of what only some nodes have, the others are not judged by pods that do not want it.
+        let judged = |counted: &Counted<'_>| {
+            counted.wanted != 0 || !matches!(counted.which, Which::Scalar(name) if is_scalar(name))
+        };
+        Allocation { kind: &strategy.kind, sums, counted: counted.filter(judged).collect() }
     }
 
     /// Whether the pod asks for nothing that counts.
     pub(super) fn is_for_nothing(&self) -> bool {
-        self.wanted.iter().all(|wanted| *wanted == 0)
+        self.counted.iter().all(|counted| counted.wanted == 0)
     }
 
-    fn fills(&self, node: &NodeInfo) -> impl Iterator<Item = Fill> {
-        let resources = self.strategy.resources.iter().zip(&self.wanted);
-        // Of what only some nodes have, the others are not judged by pods that do not want it.
-        let resources = resources.filter(|(resource, wanted)| **wanted != 0 || !is_scalar(&resource.name));
-        resources.filter_map(|(resource, wanted)| {
-            let has = node.node.allocatable.amount(&resource.name);
-            let used = match (resource.name.as_str(), self.sums) {
-                (CPU, Requested::WithMinimums) => node.nonzero_milli_cpu,
-                (MEMORY, Requested::WithMinimums) => node.nonzero_memory,
-                (name, _) => node.requested.amount(name),
+    fn fills(&self, node: &NodeInfo) -> impl Iterator<Item = Fill> + Clone {
+        self.counted.iter().filter_map(|Counted { which, weight, wanted }| {
+            let has = which.of(&node.node.allocatable);
+            let used = match (which, self.sums) {
+                (Which::Cpu, Requested::WithMinimums) => node.nonzero_milli_cpu,
+                (Which::Memory, Requested::WithMinimums) => node.nonzero_memory,
+                _ => which.of(&node.requested),
             };
-            (has != 0).then_some(Fill { has, used, with_pod: used + wanted, weight: resource.weight })
+            (has != 0).then_some(Fill { has, used, with_pod: used + wanted, weight: *weight })
         })
     }
 
@@ -121,7 +158,7 @@ impl<'c> Allocation<'c> {
 
 impl Score for Allocation<'_> {
     fn score(&self, node: &NodeInfo) -> i64 {
-        match &self.strategy.kind {
+        match self.kind {
             StrategyKind::LeastAllocated => self.weighted_mean(node, |fill| {
                 if fill.with_pod > fill.has { 0 } else { (fill.has - fill.with_pod) * BEST / fill.has }
             }),
@@ -150,14 +187,15 @@ fn line(points: &[Point], at: i64) -> i64 {
     clippy::cast_precision_loss,
     reason = "upstream computes it in floats"
 )]
-fn balance(fills: impl Iterator<Item = (i64, i64)>) -> i64 {
-    let shares: Vec<f64> = fills.map(|(used, has)| (used as f64 / has as f64).min(1.0)).collect();
-    let deviation = match shares.as_slice() {
-        [one, other] => ((one - other) / 2.0).abs(),
-        shares if shares.len() > 2 => {
-            let mean = shares.iter().sum::<f64>() / shares.len() as f64;
-            (shares.iter().map(|share| (share - mean) * (share - mean)).sum::<f64>() / shares.len() as f64)
-                .sqrt()
+fn balance(fills: impl Iterator<Item = (i64, i64)> + Clone) -> i64 {
+    let shares = fills.map(|(used, has)| (used as f64 / has as f64).min(1.0));
+    let mut first = shares.clone();
+    let deviation = match (first.next(), first.next(), first.next()) {
+        (Some(one), Some(other), None) => ((one - other) / 2.0).abs(),
+        (_, _, Some(_)) => {
+            let count = shares.clone().count() as f64;
+            let mean = shares.clone().sum::<f64>() / count;
+            (shares.map(|share| (share - mean) * (share - mean)).sum::<f64>() / count).sqrt()
         }
         _ => 0.0,
     };

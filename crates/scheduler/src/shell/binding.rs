@@ -26,8 +26,8 @@ impl ApiBinder {
 impl Bind for ApiBinder {
     async fn bind(&self, pod: &Pod, node: &str) -> Result<Bound, Refusal> {
         let pods = self.pods.clone().namespace(&pod.namespace).subresource("binding");
-        match pods.create_below(&pod.name, &binding(pod, node)).await {
-            Ok(_) => Ok(Bound::Done),
+        match pods.briefly().create_below(&pod.name, &binding(pod, node)).await {
+            Ok(()) => Ok(Bound::Done),
             Err(error) => Err(Refusal::Failed(error.to_string())),
         }
     }
