@@ -22,7 +22,7 @@ use crate::node::{self, Node};
 use crate::plan::{self, Next, Stage};
 use crate::pod::Pod;
 use crate::profile::{Profile, ProfileError};
-use crate::request::{Done, Outcome, Request, What};
+use crate::request::{Done, Line, Outcome, Request, What};
 use crate::status::{self, Addresses};
 
 /// What failed is tried again after this long.
@@ -41,7 +41,8 @@ pub(crate) struct Fleet {
     nodes: Vec<Member>,
     pods: BTreeMap<ObjectKey, Tracked>,
     due: BinaryHeap<Reverse<(Instant, Due)>>,
-    requests: VecDeque<Request>,
+    leases: InLine,
+    others: InLine,
     /// The moments of renewal are counted from here.
     begun: Instant,
 }
@@ -51,6 +52,21 @@ enum Due {
     Register(usize),
     Renew(usize),
     Pod(ObjectKey),
+}
+
+/// Requests of one kind.
+#[derive(Default)]
+struct InLine {
+    waiting: VecDeque<Request>,
+    under_way: usize,
+}
+
+impl InLine {
+    fn next(&mut self, line: Line) -> Option<Request> {
+        let next = if self.under_way < line.at_most() { self.waiting.pop_front() } else { None };
+        self.under_way += usize::from(next.is_some());
+        next
+    }
 }
 
 /// One node.
@@ -113,14 +129,22 @@ impl Fleet {
             journal,
             nodes,
             pods: BTreeMap::new(),
-            requests: VecDeque::new(),
+            leases: InLine::default(),
+            others: InLine::default(),
             begun: now,
         }
     }
 
     /// The request that is sent next.
     pub(crate) fn next_request(&mut self) -> Option<Request> {
-        self.requests.pop_front()
+        self.leases.next(Line::Leases).or_else(|| self.others.next(Line::Others))
+    }
+
+    fn line(&mut self, line: Line) -> &mut InLine {
+        match line {
+            Line::Leases => &mut self.leases,
+            Line::Others => &mut self.others,
+        }
     }
 
     /// When to wake it.
@@ -152,7 +176,8 @@ impl Fleet {
     }
 
     fn ask(&mut self, node: usize, what: What) {
-        self.requests.push_back(Request { node, what });
+        let request = Request { node, what };
+        self.line(request.line()).waiting.push_back(request);
     }
 
     fn renew(&mut self, index: usize) {
@@ -337,6 +362,7 @@ impl Fleet {
 
     /// What came of a request.
     pub(crate) fn done(&mut self, done: Done) {
+        self.line(done.line()).under_way -= 1;
         let index = done.node;
         match done.what {
             Outcome::Registered(Ok(object)) => self.registered(index, object.meta().uid()),
@@ -381,8 +407,10 @@ impl Fleet {
     fn told(&mut self, key: &ObjectKey, uid: &str, result: Result<ResourceVersion, Error>) {
         match result {
             Ok(version) => self.settle(key, uid, true, |tracked| tracked.written = version),
-            // It is gone: whoever deleted it is heard of soon.
-            Err(error) if error.is_not_found() => self.settle(key, uid, true, |_| {}),
+            // It is gone: whoever deleted it is heard of soon, and until then there is nothing to tell anybody.
+            Err(error) if error.is_not_found() => {
+                self.settle(key, uid, true, |tracked| tracked.is_removed = true);
+            }
             Err(error) => {
                 debug!(pod = %key, %error, "its status is not written");
                 self.settle(key, uid, false, |_| {});

@@ -20,8 +20,7 @@ mod status;
 use std::time::Duration;
 
 use coracle_client::{Client, Informers, Journal, Resource, Selection, Tasks};
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use tracing::info;
 
@@ -29,8 +28,6 @@ pub use profile::{Outcome, Profile, ProfileError, SIMULATE};
 
 use fleet::Fleet;
 
-/// Requests under way at once.
-const IN_FLIGHT: usize = 64;
 /// A moment that is never reached.
 const NEVER: Duration = Duration::from_secs(86_400 * 365);
 
@@ -61,17 +58,24 @@ pub async fn run(
     let (mut node_changes, mut pod_changes) = (nodes.subscribe(), pods.subscribe());
     info!(nodes = config.nodes, "simulated nodes begin");
     let mut fleet = Fleet::new(config, reader.world(), journal);
-    let mut under_way = FuturesUnordered::new();
+    // Each is a task of its own: what the server does for it in this process is shared by all processors, and holds up
+    // nobody else.
+    let mut under_way = JoinSet::new();
     loop {
-        while under_way.len() < IN_FLIGHT
-            && let Some(request) = fleet.next_request()
-        {
+        while let Some(request) = fleet.next_request() {
             let client = client_of(&node::name(request.node));
-            under_way.push(request.send(client));
+            under_way.spawn(request.send(client));
         }
         let due = fleet.next_due().unwrap_or_else(|| Instant::now() + NEVER);
         tokio::select! {
-            Some(done) = under_way.next() => fleet.done(done),
+            Some(done) = under_way.join_next() => match done {
+                Ok(done) => fleet.done(done),
+                // A panic is a mistake of the house, to be seen and not to be passed over.
+                Err(ended) => match ended.try_into_panic() {
+                    Ok(panicked) => std::panic::resume_unwind(panicked),
+                    Err(ended) => unreachable!("nobody but this ends it: {ended}"),
+                },
+            },
             change = node_changes.next() => fleet.hear_node(&change),
             change = pod_changes.next() => fleet.hear_pod(&change),
             () = sleep_until(due) => fleet.wake(),

@@ -3,8 +3,25 @@
 use coracle_api::Value;
 use coracle_api::resource_version::ResourceVersion;
 use coracle_client::{Access, Client, DeleteOptions, Error, ObjectKey, Patch, Resource};
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+
+/// Requests of one kind are under way together, up to a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// Those of one moment are to share what a write to the disk costs.
+    Leases,
+    /// As many as keep the disk busy: pods that become ready are not to crowd out those who make and bind them.
+    Others,
+}
+
+impl Line {
+    /// How many are under way at once.
+    pub(crate) const fn at_most(self) -> usize {
+        match self {
+            Line::Leases => 128,
+            Line::Others => 16,
+        }
+    }
+}
 
 /// A request of one node.
 pub(crate) struct Request {
@@ -33,6 +50,15 @@ pub(crate) struct Done {
     pub(crate) what: Outcome,
 }
 
+impl Done {
+    pub(crate) fn line(&self) -> Line {
+        match self.what {
+            Outcome::Renewed(_) => Line::Leases,
+            _ => Line::Others,
+        }
+    }
+}
+
 pub(crate) enum Outcome {
     /// Answers the node's object.
     Registered(Result<Value, Error>),
@@ -53,9 +79,16 @@ pub(crate) enum Outcome {
 
 impl Request {
     /// Asks as the node.
-    pub(crate) fn send(self, client: Client) -> BoxFuture<'static, Done> {
-        let node = self.node;
-        async move { Done { node, what: send(self.what, &client).await } }.boxed()
+    pub(crate) async fn send(self, client: Client) -> Done {
+        Done { node: self.node, what: send(self.what, &client).await }
+    }
+
+    /// Who it stands in line with.
+    pub(crate) fn line(&self) -> Line {
+        match self.what {
+            What::Renew(_) => Line::Leases,
+            _ => Line::Others,
+        }
     }
 }
 
@@ -74,8 +107,8 @@ async fn send(what: What, client: &Client) -> Outcome {
         }
         What::PodStatus { key, uid, patch } => {
             let pods = core("pods").namespace(&key.namespace).subresource("status");
-            let written = pods.patch(&key.name, &Patch::Strategic(patch)).await;
-            Outcome::PodStatus { key, uid, result: written.map(|pod| version(&pod)) }
+            let written = pods.briefly().patch(&key.name, &Patch::Strategic(patch)).await;
+            Outcome::PodStatus { key, uid, result: written.map(|pod| pod.version) }
         }
         What::Remove { key, uid } => {
             let options = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::only(&uid) };
@@ -94,16 +127,16 @@ async fn register(nodes: &Access, object: &Value) -> Result<Value, Error> {
 
 async fn renew(leases: &Access, lease: &Value) -> Result<ResourceVersion, Error> {
     if !lease.meta().resource_version().is_empty() {
-        return leases.update(lease).await.map(|lease| version(&lease));
+        return leases.briefly().update(lease).await.map(|lease| lease.version);
     }
-    match leases.create(lease).await {
+    match leases.briefly().create(lease).await {
         Err(error) if error.is_already_exists() => {
             let held = version(&leases.get(lease.meta().name()).await?);
             let mut lease = lease.clone();
             lease.meta_mut().set_resource_version(held);
-            leases.update(&lease).await.map(|lease| version(&lease))
+            leases.briefly().update(&lease).await.map(|lease| lease.version)
         }
-        made => made.map(|lease| version(&lease)),
+        made => made.map(|lease| lease.version),
     }
 }
 
