@@ -10,6 +10,7 @@
 //! it. Nothing is kept per node but some hundred bytes.
 
 mod fleet;
+mod line;
 mod node;
 mod plan;
 mod pod;

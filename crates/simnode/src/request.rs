@@ -4,24 +4,7 @@ use coracle_api::Value;
 use coracle_api::resource_version::ResourceVersion;
 use coracle_client::{Access, Client, DeleteOptions, Error, ObjectKey, Patch, Resource};
 
-/// Requests of one kind are under way together, up to a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Line {
-    /// Those of one moment are to share what a write to the disk costs.
-    Leases,
-    /// As many as keep the disk busy: pods that become ready are not to crowd out those who make and bind them.
-    Others,
-}
-
-impl Line {
-    /// How many are under way at once.
-    pub(crate) const fn at_most(self) -> usize {
-        match self {
-            Line::Leases => 128,
-            Line::Others => 16,
-        }
-    }
-}
+use crate::line::Line;
 
 /// A request of one node.
 pub(crate) struct Request {

@@ -3,8 +3,11 @@
 //! Not a task per node but one heap: an entry says that a lease is to be renewed, or that a pod is to be looked at. What
 //! is looked at is decided anew from what the informers hold, so an entry that is no longer true does no harm.
 
+#[cfg(test)]
+mod tests;
+
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +21,12 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use crate::Config;
+use crate::line::{InLine, Line};
 use crate::node::{self, Node};
 use crate::plan::{self, Next, Stage};
 use crate::pod::Pod;
 use crate::profile::{Profile, ProfileError};
-use crate::request::{Done, Line, Outcome, Request, What};
+use crate::request::{Done, Outcome, Request, What};
 use crate::status::{self, Addresses};
 
 /// What failed is tried again after this long.
@@ -52,21 +56,6 @@ enum Due {
     Register(usize),
     Renew(usize),
     Pod(ObjectKey),
-}
-
-/// Requests of one kind.
-#[derive(Default)]
-struct InLine {
-    waiting: VecDeque<Request>,
-    under_way: usize,
-}
-
-impl InLine {
-    fn next(&mut self, line: Line) -> Option<Request> {
-        let next = if self.under_way < line.at_most() { self.waiting.pop_front() } else { None };
-        self.under_way += usize::from(next.is_some());
-        next
-    }
 }
 
 /// One node.
@@ -442,17 +431,4 @@ fn nearest(time: Duration, step: Duration) -> Duration {
     let past = time + step / 2;
     let over = past.as_nanos() % step.as_nanos().max(1);
     past.saturating_sub(Duration::from_nanos(u64::try_from(over).unwrap_or(u64::MAX)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn leases_are_renewed_at_few_moments_of_an_interval() {
-        for (time, expected) in [(0, 0), (499, 0), (500, 1000), (10_003, 10_000), (10_900, 11_000)] {
-            let found = nearest(Duration::from_millis(time), Duration::from_secs(1));
-            assert_eq!(found, Duration::from_millis(expected), "{time}");
-        }
-    }
 }
