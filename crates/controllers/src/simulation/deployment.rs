@@ -107,10 +107,14 @@ fn sets<'a>(objects: &'a Objects, web: &Value) -> impl Iterator<Item = &'a Value
 struct Bounds {
     most: i64,
     least: i64,
-    /// Whether the API has told that as many are available as are wanted at least. Before that nothing is promised: a pod
-    /// that became ready a moment ago, and that nobody has counted yet, is not told from one that never will be, and those
-    /// make room first, or a rollout that hangs would hang for ever. (A controller always sees things a moment late, so
-    /// none could promise more; upstream's does not either.)
+    /// Whether the controller has said, in the Deployment's status, that as many are available as are wanted at least.
+    ///
+    /// Before that nothing is promised. All that a rollout knows of readiness is what the ReplicaSets' statuses say, and
+    /// they say it late: where a pod became ready and its ReplicaSet has not counted it yet, that ReplicaSet still has
+    /// fewer available than it wants, and such ones are made smaller first (upstream: `cleanupUnhealthyReplicas`, the
+    /// oldest before the others), up to what may be taken away beside the pods of the new one that are not ready. Upstream
+    /// takes the same pod away for the same statuses, and has to: one that was never counted may never become ready,
+    /// and a rollout that spared it would hang. Whatever was counted once is spared, so from then on the bound holds.
     was_up: bool,
 }
 
