@@ -14,6 +14,9 @@ use coracle_podnet::{Bridge, BridgeConfig, Error, Pod, PodNetwork, PortMapping, 
 use futures_util::future::join_all;
 use namespaces::Namespace;
 
+/// How long anything may take on a machine that has much else to do: this says "never", not "too slow".
+const PATIENCE: Duration = Duration::from_secs(60);
+
 #[test]
 fn pods_reach_each_other_and_the_node_in_both_families() {
     on_a_node(&["10.77.0.0/24", "fd77::/64"], async |node, bridge| {
@@ -255,8 +258,8 @@ impl Server {
 
     fn asked(&self, client: &Namespace, at: SocketAddr) -> SocketAddr {
         client.inside(|| {
-            let mut stream = TcpStream::connect_timeout(&at, Duration::from_secs(5)).unwrap();
-            stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+            let mut stream = TcpStream::connect_timeout(&at, PATIENCE).unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
             stream.read_exact(&mut [0]).unwrap();
         });
         self.seen.recv().unwrap()

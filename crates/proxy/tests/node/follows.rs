@@ -6,7 +6,7 @@ use coracle_testkit::objects::object;
 use coracle_testkit::{Cluster, eventually};
 use std::time::Duration;
 
-use crate::rig::{Rig, ask, refused};
+use crate::rig::{Rig, ask, dropped, refused};
 
 #[test]
 fn services_come_and_go_with_the_api() {
@@ -40,7 +40,7 @@ fn services_come_and_go_with_the_api() {
         let live = rig.node.inside(|| http("127.0.0.1:10256", "/livez"));
         assert!(live.starts_with("HTTP/1.1 200"), "{live}");
         of(cluster, "", "services").delete("web", &DeleteOptions::default()).await.unwrap();
-        eventually("it is gone", async || ask(&rig.pods[1], &address).is_err().then_some(())).await;
+        eventually("it is gone", async || dropped(&rig.pods[1], &address).then_some(())).await;
         proxy.stop().await;
         rig.node.inside(|| coracle_proxy::clean("coracle-follows")).unwrap();
         assert!(!rig.node.run("nft", "list ruleset").contains("coracle-follows"));
@@ -129,7 +129,7 @@ fn on_node(rig: &Rig, deed: impl AsyncFnOnce(&Cluster) + Send) {
 /// A request by hand: the whole answer, or nothing.
 fn http(at: &str, path: &str) -> String {
     use std::io::{Read, Write};
-    let patience = Duration::from_secs(5);
+    let patience = Duration::from_secs(30);
     let Ok(mut stream) = std::net::TcpStream::connect_timeout(&at.parse().unwrap(), patience) else {
         return String::new();
     };

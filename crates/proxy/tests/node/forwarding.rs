@@ -2,7 +2,7 @@
 
 use coracle_proxy::NodeNetwork;
 
-use crate::rig::{Rig, Server, ask};
+use crate::rig::{Rig, Server, ask, dropped};
 
 #[test]
 fn pods_pass_a_firewall_that_drops_what_is_forwarded_and_nothing_is_left_in_it() {
@@ -17,7 +17,7 @@ fn pods_pass_a_firewall_that_drops_what_is_forwarded_and_nothing_is_left_in_it()
     rig.node
         .run("nft", "add chain ip filter FORWARD { type filter hook forward priority 0 ; policy drop ; }");
     let before = rig.node.run("nft", "list ruleset");
-    assert!(ask(&rig.pods[0], "192.0.2.2:8080").is_err());
+    assert!(dropped(&rig.pods[0], "192.0.2.2:8080"));
     let network =
         NodeNetwork { instance: "0123".to_owned(), pod_ranges: vec!["10.70.0.0/16".parse().unwrap()] };
     for _ in 0..2 {

@@ -1,9 +1,8 @@
 //! Services with real packets: each feature.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 
-use crate::rig::{Namespace, Rig, Seen, Udp, ask, ask_from_port, refused};
+use crate::rig::{Namespace, Rig, Seen, Udp, ask, ask_from_port, dropped, refused};
 
 pub(crate) const CLUSTER: &str = "clusterIPs: [10.96.0.10, 'fd96::10'], ports: [{port: 80}]";
 pub(crate) const HERE: [&str; 4] = [
@@ -20,8 +19,8 @@ fn a_cluster_address_leads_to_all_endpoints_from_everywhere() {
     rig.service("web", CLUSTER, &HERE);
     rig.sync();
     for at in ["10.96.0.10:80", "[fd96::10]:80"] {
-        let spread = spread(&rig.pods[2], at, 40);
-        assert!(spread["pod0"] >= 8 && spread["pod1"] >= 8, "{spread:?}");
+        let spread = spread(&rig.pods[2], at, 100);
+        assert!(spread["pod0"] >= 20 && spread["pod1"] >= 20, "{spread:?}");
     }
     let from = |client: &Namespace, at: &str| ask(client, at).unwrap().from.to_string();
     assert_eq!(from(&rig.pods[2], "10.96.0.10:80"), "10.70.0.4", "a pod's own address arrives");
@@ -54,7 +53,7 @@ fn who_has_no_endpoints_refuses_at_once_and_what_nobody_has_stays_here() {
         // A port that the Service does not have.
         assert!(refused(client, "10.96.0.10:81"));
         // An address of nobody: it goes nowhere, although the node has a default route.
-        assert_eq!(ask(client, "10.96.7.7:80").unwrap_err().kind(), ErrorKind::TimedOut);
+        assert!(dropped(client, "10.96.7.7:80"));
     }
     rig.endpoints("web", &[HERE[0]]);
     rig.sync();
@@ -74,21 +73,21 @@ fn ports_of_the_node_hide_the_source_unless_the_policy_is_local() {
     };
     rig.service("web", &spec("Cluster"), &[HERE[0]]);
     rig.sync();
-    let from = |client: &Namespace, at: &str| ask(client, at).map(|seen| seen.from.to_string());
-    assert_eq!(from(&rig.outside, "192.0.2.1:30080").unwrap(), "10.70.0.1");
-    assert_eq!(from(&rig.pods[1], "192.0.2.1:30080").unwrap(), "10.70.0.1");
-    assert_eq!(from(&rig.node, "192.0.2.1:30080").unwrap(), "10.70.0.1");
+    let from = |client: &Namespace, at: &str| ask(client, at).unwrap().from.to_string();
+    assert_eq!(from(&rig.outside, "192.0.2.1:30080"), "10.70.0.1");
+    assert_eq!(from(&rig.pods[1], "192.0.2.1:30080"), "10.70.0.1");
+    assert_eq!(from(&rig.node, "192.0.2.1:30080"), "10.70.0.1");
     assert!(refused(&rig.node, "127.0.0.1:30080"), "not at the loopback");
     assert!(refused(&rig.pods[1], "10.70.0.1:30080"), "only at the node's own address");
     rig.service("web", &spec("Local"), &[HERE[0]]);
     rig.sync();
-    assert_eq!(from(&rig.outside, "192.0.2.1:30080").unwrap(), "192.0.2.2", "the source is kept");
+    assert_eq!(from(&rig.outside, "192.0.2.1:30080"), "192.0.2.2", "the source is kept");
     // All endpoints go elsewhere: strangers are dropped, pods and the node reach them all the same.
     rig.service("web", &spec("Local"), &["addresses: [10.70.0.2], nodeName: there"]);
     rig.sync();
-    assert_eq!(from(&rig.outside, "192.0.2.1:30080").unwrap_err().kind(), ErrorKind::TimedOut);
-    assert_eq!(from(&rig.pods[1], "192.0.2.1:30080").unwrap(), "10.70.0.3");
-    assert_eq!(from(&rig.node, "192.0.2.1:30080").unwrap(), "10.70.0.1");
+    assert!(dropped(&rig.outside, "192.0.2.1:30080"));
+    assert_eq!(from(&rig.pods[1], "192.0.2.1:30080"), "10.70.0.3");
+    assert_eq!(from(&rig.node, "192.0.2.1:30080"), "10.70.0.1");
 }
 
 #[test]
@@ -101,7 +100,7 @@ fn an_internal_policy_keeps_to_this_node() {
     assert_eq!(spread(&rig.pods[2], "10.96.0.10:80", 10), BTreeMap::from([("pod0".to_owned(), 10)]));
     rig.endpoints("web", &["addresses: [10.70.0.3], nodeName: there"]);
     rig.sync();
-    assert_eq!(ask(&rig.pods[2], "10.96.0.10:80").unwrap_err().kind(), ErrorKind::TimedOut);
+    assert!(dropped(&rig.pods[2], "10.96.0.10:80"));
 }
 
 #[test]
@@ -121,10 +120,10 @@ fn external_addresses_and_load_balancers_lead_to_endpoints_for_those_who_may() {
     for at in ["198.51.100.7:80", "198.51.100.8:80"] {
         assert_eq!(ask(&rig.outside, at).unwrap(), seen("pod0", "10.70.0.1"), "{at}");
     }
-    assert!(ask(&rig.outside, "198.51.100.9:80").is_err(), "a balancer that is a proxy is somebody else");
+    assert!(dropped(&rig.outside, "198.51.100.9:80"), "a balancer that is a proxy is somebody else");
     rig.set_service("web", Some(&object("10.70.0.0/16, ' 203.0.113.0/24', 203.0.113.0/25")));
     rig.sync();
-    assert_eq!(ask(&rig.outside, "198.51.100.8:80").unwrap_err().kind(), ErrorKind::TimedOut);
+    assert!(dropped(&rig.outside, "198.51.100.8:80"));
     assert_eq!(ask(&rig.pods[1], "198.51.100.8:80").unwrap().by, "pod0");
     assert_eq!(ask(&rig.outside, "198.51.100.7:80").unwrap().by, "pod0", "ranges are the balancer's alone");
 }
@@ -161,15 +160,16 @@ fn clients_are_remembered_for_as_long_as_asked() {
     for _ in 0..10 {
         assert_eq!(ask(&rig.outside, "192.0.2.1:30080").unwrap().by, next);
     }
-    // A second is soon over.
+    // A second is soon over, and then all three are there for the choosing: never finding another would take more bad luck
+    // than there is.
     rig.service("web", &sticky(1), &[&HERE[..], &third[..]].concat());
     rig.sync();
-    let mut found = std::collections::BTreeSet::new();
-    for _ in 0..8 {
-        found.insert(ask(&rig.pods[3], "10.96.0.10:80").unwrap().by);
+    let first = ask(&rig.pods[3], "10.96.0.10:80").unwrap().by;
+    let another = (0..60).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(1200));
-    }
-    assert!(found.len() > 1, "{found:?}");
+        ask(&rig.pods[3], "10.96.0.10:80").unwrap().by != first
+    });
+    assert!(another, "only {first} is ever found");
 }
 
 #[test]

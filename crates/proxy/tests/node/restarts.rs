@@ -15,7 +15,7 @@ fn connections_and_rules_survive_and_there_is_no_gap() {
     rig.service("web", CLUSTER, &HERE);
     rig.sync();
     let mut held = rig.pods[2].inside(|| TcpStream::connect("10.96.0.10:80").unwrap());
-    held.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    held.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let pod = rig.pods.pop().unwrap();
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -13,7 +13,7 @@ use coracle_proxy::rules::Family;
 use coracle_proxy::{PodRanges, State, conntrack};
 
 pub(crate) use namespace::Namespace;
-pub(crate) use servers::{Seen, Server, Udp, ask, ask_from_port, refused};
+pub(crate) use servers::{Seen, Server, Udp, ask, ask_from_port, dropped, refused};
 
 /// The node `here` (192.0.2.1, fd02::1), its pods (10.70.0.2, fd70::2 and on) and somebody outside (192.0.2.2, fd02::2),
 /// who sends everything to the node.
@@ -143,7 +143,7 @@ fn wait_for_links(node: &Namespace, pods: usize) {
     };
     let began = std::time::Instant::now();
     while !is_up() {
-        assert!(began.elapsed().as_secs() < 20, "{}", node.run("ip", "link"));
+        assert!(began.elapsed().as_secs() < 120, "{}", node.run("ip", "link"));
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
 }
