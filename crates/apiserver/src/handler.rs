@@ -291,7 +291,8 @@ fn subresource(
         return Ok(None);
     }
     let found = resource.subresources.iter().find(|subresource| subresource.name == target.subresource);
-    found.map(Some).ok_or_else(ApiError::no_such_resource)
+    // What follows a subresource is for those that lead on to somebody else, who have been told apart before.
+    found.filter(|_| target.rest.is_empty()).map(Some).ok_or_else(ApiError::no_such_resource)
 }
 
 /// Whether there is such a path at all: objects of namespaces are named below one, others never are.

@@ -190,6 +190,13 @@ fn field_text(value: &Value, path: &str) -> Text {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Bool(flag)) => Text::new(if *flag { "true" } else { "false" }),
         Some(Value::Int(number)) => Text::new(number.to_string()),
+        // Who reports an event, in the old way or in the new one.
+        Some(Value::Object(source)) if path == "source" => {
+            match source.str("component").unwrap_or_default() {
+                "" => field_text(value, "reportingComponent"),
+                component => Text::new(component),
+            }
+        }
         // A flag that is off is not written.
         _ if path == "spec.hostNetwork" || path == "spec.unschedulable" => Text::const_new("false"),
         _ => Text::default(),

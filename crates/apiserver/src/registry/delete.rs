@@ -53,6 +53,9 @@ impl Registry {
         name: &str,
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
+        if let Some(why) = scope.strategy.never_deleted(name) {
+            return Err(ApiError::forbidden(scope.resource, name, why));
+        }
         let cx =
             Context { registry: self, scope, part: Part::Main, dry_run: options.dry_run, now: (self.now)() };
         loop {

@@ -224,11 +224,19 @@ fn check_match(
 impl DeleteOptions {
     /// From the body, if there is one, else from the query.
     pub fn parse(query: &Query, body: Option<&Value>) -> Result<DeleteOptions, ApiError> {
-        let (mut options, propagation, dry_run) = match body {
+        let RawDelete { mut options, propagation, orphan, dry_run } = match body {
             Some(body) => from_body(body),
             None => from_query(query)?,
         };
         let mut errors = Vec::new();
+        if let (Some(policy), Some(_)) = (&propagation, orphan) {
+            let why = "orphanDependents and deletionPropagation cannot be both set";
+            let at = Path::Root.field("propagationPolicy");
+            errors.push(FieldError::invalid(&at, Quoted(policy).to_string(), why));
+        }
+        // The old flag says no more than the policy that took its place.
+        let by_flag = |orphan| if orphan { "Orphan" } else { "Background" }.to_string();
+        let propagation = propagation.or(orphan.map(by_flag));
         options.propagation = match propagation.as_deref() {
             None | Some("") => None,
             Some("Orphan") => Some(Propagation::Orphan),
@@ -248,7 +256,13 @@ impl DeleteOptions {
     }
 }
 
-type RawDelete = (DeleteOptions, Option<String>, Vec<String>);
+/// Options as they were given.
+struct RawDelete {
+    options: DeleteOptions,
+    propagation: Option<String>,
+    orphan: Option<bool>,
+    dry_run: Vec<String>,
+}
 
 fn from_body(body: &Value) -> RawDelete {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_string);
@@ -260,13 +274,9 @@ fn from_body(body: &Value) -> RawDelete {
     };
     let dry_run = body.get("dryRun").and_then(Value::as_array).unwrap_or_default();
     let dry_run = dry_run.iter().filter_map(Value::as_str).map(str::to_string).collect();
-    // The old flag says no more than the policy that took its place.
-    let propagation =
-        text(body.get("propagationPolicy")).or_else(|| match body.get("orphanDependents")?.as_bool()? {
-            true => Some("Orphan".to_string()),
-            false => Some("Background".to_string()),
-        });
-    (options, propagation, dry_run)
+    let propagation = text(body.get("propagationPolicy"));
+    let orphan = body.get("orphanDependents").and_then(Value::as_bool);
+    RawDelete { options, propagation, orphan, dry_run }
 }
 
 fn from_query(query: &Query) -> Result<RawDelete, ApiError> {
@@ -278,7 +288,9 @@ fn from_query(query: &Query) -> Result<RawDelete, ApiError> {
     };
     let options = DeleteOptions { grace_period, ..DeleteOptions::default() };
     let propagation = query.get("propagationPolicy").map(str::to_string);
-    Ok((options, propagation, query.all("dryRun").map(str::to_string).collect()))
+    let orphan = query.get("orphanDependents").map(|_| query.is_true("orphanDependents"));
+    let dry_run = query.all("dryRun").map(str::to_string).collect();
+    Ok(RawDelete { options, propagation, orphan, dry_run })
 }
 
 fn check_dry_run(given: &[&str], errors: &mut Vec<FieldError>) {
@@ -396,6 +408,14 @@ mod tests {
         let options = DeleteOptions::parse(&query, Some(&body)).unwrap();
         assert_eq!((options.propagation, options.grace_period), (Some(Propagation::Orphan), None));
         assert_eq!(options.uid.as_deref(), Some("u"));
+        assert_eq!(
+            message(DeleteOptions::parse(
+                &Query::parse("propagationPolicy=Orphan&orphanDependents=true"),
+                None
+            )),
+            "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Invalid value: \"Orphan\": orphanDependents and \
+             deletionPropagation cannot be both set"
+        );
         assert_eq!(
             message(DeleteOptions::parse(&Query::parse("propagationPolicy=Sideways"), None)),
             "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Unsupported value: \"Sideways\": supported \

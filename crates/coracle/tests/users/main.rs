@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod access;
+mod answers;
 mod apart;
 mod bad_input;
 mod castle;

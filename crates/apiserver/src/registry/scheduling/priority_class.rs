@@ -22,6 +22,11 @@ pub(in crate::registry) struct PriorityClasses;
 impl Strategy for PriorityClasses {
     type Object = PriorityClass;
 
+    fn never_deleted(&self, name: &str) -> Option<&'static str> {
+        let is_system = SYSTEM.iter().any(|(system, _)| *system == name);
+        is_system.then_some("this is a system priority class and cannot be deleted")
+    }
+
     fn validate(&self, new: &Judged<'_, PriorityClass>, _: &Context<'_>, errors: &mut Errors) {
         let name = new.tree.meta().name();
         if name.starts_with(SYSTEM_PREFIX) {

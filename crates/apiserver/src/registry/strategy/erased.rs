@@ -42,6 +42,8 @@ pub(in crate::registry) trait AnyStrategy: Send + Sync {
 
     fn orphans_by_default(&self) -> bool;
 
+    fn never_deleted(&self, name: &str) -> Option<&'static str>;
+
     fn grace(&self, object: &Value, asked: Option<i64>) -> Grace;
 
     fn holds(&self, object: &Value) -> bool;
@@ -127,6 +129,10 @@ impl<S: Strategy> AnyStrategy for S {
 
     fn grace(&self, object: &Value, asked: Option<i64>) -> Grace {
         Strategy::grace(self, object, asked)
+    }
+
+    fn never_deleted(&self, name: &str) -> Option<&'static str> {
+        Strategy::never_deleted(self, name)
     }
 
     fn holds(&self, object: &Value) -> bool {

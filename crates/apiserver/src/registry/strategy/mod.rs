@@ -172,6 +172,11 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
+    /// Why the object of that name is not deleted, whoever asks.
+    fn never_deleted(&self, name: &str) -> Option<&'static str> {
+        None
+    }
+
     /// How long a deleted object lingers. `asked` is what the client wants.
     fn grace(&self, object: &Value, asked: Option<i64>) -> Grace {
         Grace::None

@@ -65,12 +65,13 @@ impl Ranges {
     }
 }
 
+/// Whether addresses are given out of a range: unless it is going, or somebody says that it is not ready.
 fn is_ready(range: &Value) -> bool {
     let conditions = range.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
-    conditions.iter().any(|condition| {
-        condition.get("type").and_then(Value::as_str) == Some("Ready")
-            && condition.get("status").and_then(Value::as_str) == Some("True")
-    })
+    let mut conditions = conditions.iter();
+    let ready = conditions.find(|condition| condition.get("type").and_then(Value::as_str) == Some("Ready"));
+    let says = ready.is_none_or(|ready| ready.get("status").and_then(Value::as_str) == Some("True"));
+    says && !range.meta().is_being_deleted()
 }
 
 /// Whose an address is.

@@ -9,8 +9,8 @@ use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::{Value, typed};
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 
-use super::only;
 use super::spec::SpecExt;
+use super::{intent, only};
 use crate::ApiError;
 use crate::registry::Registry;
 use crate::registry::strategy::{Context, SPEC};
@@ -139,7 +139,10 @@ pub(super) fn reserve(
         return Err(refused);
     }
     if let Some(old) = old {
-        let kept = of(new);
+        // Another type may have none, though they still stand there.
+        let mut kept = new.clone();
+        intent::drop_what_the_type_has_not(&mut kept, old);
+        let kept = of(&kept);
         held.given_up = of(old).into_iter().filter(|port| !kept.contains(port)).collect();
     }
     Ok(held)

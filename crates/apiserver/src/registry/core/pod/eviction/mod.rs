@@ -12,7 +12,6 @@ use coracle_api::catalog::{BUILTIN, Resource};
 use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::selector::LabelSelector;
 use coracle_api::{Path, Value, typed};
-use http::StatusCode;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
 use super::condition::Condition;
@@ -31,24 +30,12 @@ const MANAGER: &str = "kube-apiserver";
 pub(in crate::registry) async fn create(call: &Call<'_>) -> Result<Reply, ApiError> {
     let (mut object, warnings) = call.object(None)?;
     match evict(call, &mut object).await {
-        Ok(Outcome::Evicted) => Ok(Reply::created(warnings)),
-        // The request as such went well, says upstream; clients look at what is in the answer.
-        Ok(Outcome::Refused(why)) => {
-            let object = ApiError::unexplained(why).to_status();
-            Ok(Reply { code: StatusCode::CREATED, object, warnings })
-        }
+        Ok(()) => Ok(Reply::created(warnings)),
         Err(refused) => Err(refused.after(warnings)),
     }
 }
 
-/// What became of an eviction.
-enum Outcome {
-    Evicted,
-    /// Refused inside an answer that is none.
-    Refused(&'static str),
-}
-
-async fn evict(call: &Call<'_>, object: &mut Value) -> Result<Outcome, ApiError> {
+async fn evict(call: &Call<'_>, object: &mut Value) -> Result<(), ApiError> {
     meta::settle_namespace(object, &call.scope)?;
     let attributes = Attributes {
         registry: call.registry,
@@ -103,7 +90,7 @@ struct Eviction<'a> {
 }
 
 impl Eviction<'_> {
-    async fn run(&self) -> Result<Outcome, ApiError> {
+    async fn run(&self) -> Result<(), ApiError> {
         let mut attempt = 1;
         loop {
             let pod = self.pod()?;
@@ -121,7 +108,7 @@ impl Eviction<'_> {
                 {
                     attempt += 1;
                 }
-                result => return result.map(|()| Outcome::Evicted),
+                result => return result,
             }
         }
     }
@@ -130,13 +117,13 @@ impl Eviction<'_> {
         Ok(self.call.registry.get(&self.pods, self.call.name)?.value(self.pods.hub.of))
     }
 
-    async fn within_budget(&self, pod: &Value) -> Result<Outcome, ApiError> {
+    async fn within_budget(&self, pod: &Value) -> Result<(), ApiError> {
         let name = match &self.budgets_of(pod)[..] {
-            [] => return self.delete(None).await.map(|()| Outcome::Evicted),
+            [] => return self.delete(None).await,
             [budget] => budget.meta().name().to_owned(),
             _ => {
                 let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
-                return Ok(Outcome::Refused(why));
+                return Err(ApiError::unexplained(why));
             }
         };
         let budget = self.call.registry.get(&self.budgets, &name)?.value(self.budgets.hub.of);
@@ -149,11 +136,11 @@ impl Eviction<'_> {
                 "Conflict" if self.options.version.is_none() => budget::still_processed(&name),
                 _ => refused,
             })?;
-            return Ok(Outcome::Evicted);
+            return Ok(());
         }
         self.charge(&name).await?;
         self.delete(None).await?;
-        Ok(Outcome::Evicted)
+        Ok(())
     }
 
     fn budgets_of(&self, pod: &Value) -> Vec<Arc<Value>> {
