@@ -20,7 +20,7 @@ pub struct Entries(OrdSet<ByKey>);
 struct ByKey(Arc<Entry>);
 
 impl Entries {
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.0.len()
     }
 
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(entries.get("a/x").unwrap().revision, Revision::new(2), "the newer one is what is kept");
         assert_eq!(before.get("a/x").unwrap().revision, Revision::new(1));
         assert_eq!(entries.remove("a/x").unwrap().revision, Revision::new(2));
-        assert_eq!((entries.len(), before.len()), (0, 1));
+        assert_eq!((entries.count(), before.count()), (0, 1));
     }
 
     #[test]

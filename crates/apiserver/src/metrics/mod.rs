@@ -201,13 +201,13 @@ fn write_objects(caches: &Caches, text: &mut Text) {
     text.family("apiserver_resource_objects", "gauge", "Objects that are kept.");
     for cache in caches.all() {
         let labels = [("group", &*cache.hub.resource.group), ("resource", &cache.hub.resource.plural)];
-        text.sample("apiserver_resource_objects", &labels, cache.snapshot().entries.len());
+        text.sample("apiserver_resource_objects", &labels, cache.snapshot().entries.count());
     }
     // The older name, which has no group of its own.
     text.family("apiserver_storage_objects", "gauge", "Objects that are kept.");
     for cache in caches.all() {
         let resource = crate::status::qualified(cache.hub.resource);
-        text.sample("apiserver_storage_objects", &[("resource", &resource)], cache.snapshot().entries.len());
+        text.sample("apiserver_storage_objects", &[("resource", &resource)], cache.snapshot().entries.count());
     }
 }
 
