@@ -83,7 +83,7 @@ pub(super) async fn serve(stream: TcpStream, address: SocketAddr, serving: Arc<S
         let mut builder = http2::Builder::new(TokioExecutor::new());
         let streams = serving.http2_streams;
         builder.timer(TokioTimer::new()).max_header_list_size(MAX_HEADERS).max_concurrent_streams(streams);
-        builder.max_frame_size(STREAM_WINDOW).initial_stream_window_size(STREAM_WINDOW);
+        builder.initial_stream_window_size(STREAM_WINDOW);
         builder.initial_connection_window_size(STREAM_WINDOW.saturating_mul(streams));
         let served = builder.serve_connection(stream, service);
         until_enough(served, &serving, &pace, &enough, pending()).await
