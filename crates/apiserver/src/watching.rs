@@ -41,14 +41,17 @@ impl Server {
         let events = match watch {
             Ok(events) => events,
             // The stream has begun for a client that asks for what is gone: it is told inside.
-            Err(gone) if gone.code == StatusCode::GONE => {
-                let mut told = Vec::new();
-                writer.error(&gone, &mut told);
-                return Ok(with_trees(answer::bytes(StatusCode::OK, content_type, told), trees));
-            }
+            Err(gone) if gone.code == StatusCode::GONE => return Ok(told_inside(&gone, writer, trees)),
             Err(error) => return Err(error),
         };
-        let ends = tokio::time::Instant::now() + options.timeout.unwrap_or_else(|| self.watch_lasts());
+        // How new a watch must be that names no version is asked first, and there is no time for that.
+        if options.timeout == Some(Duration::ZERO) && !options.version_given {
+            let (code, reason) = (StatusCode::INTERNAL_SERVER_ERROR, "InternalError");
+            return Ok(told_inside(&ApiError::new(code, reason, "context deadline exceeded"), writer, trees));
+        }
+        let now = tokio::time::Instant::now();
+        let asked = options.timeout.and_then(|timeout| now.checked_add(timeout));
+        let ends = asked.unwrap_or_else(|| now + self.watch_lasts());
         let sent = self.metrics.watch_events(scope.resource);
         let state = (events, writer, self.lifecycle.subscribe(), sent);
         let body = StreamBody::new(stream::unfold(
@@ -79,6 +82,13 @@ impl Server {
         let share = (self.registry.random)() % 1000;
         self.min_watch + self.min_watch.mul_f64(f64::from(u32::try_from(share).unwrap_or_default()) / 1000.0)
     }
+}
+
+/// A stream that is nothing but an error.
+fn told_inside(error: &ApiError, mut writer: EventWriter, trees: Option<Trees>) -> Answer {
+    let mut told = Vec::new();
+    writer.error(error, &mut told);
+    with_trees(answer::bytes(StatusCode::OK, writer.content_type(), told), trees)
 }
 
 /// Tells a reader in the same process where the events of its watch are.
