@@ -117,7 +117,7 @@ async fn next_chunk(
                 () = tokio::time::sleep_until(bookmark_at) => {}
             }
         }
-        if let Some(bookmark) = events.bookmark(writer) {
+        if let Some(bookmark) = events.bookmark(writer).ok()? {
             return Some(bookmark);
         }
     }
