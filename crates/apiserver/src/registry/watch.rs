@@ -79,7 +79,7 @@ impl Registry {
             })?;
             (VecDeque::new(), start, since)
         };
-        let end_of_initial = (options.send_initial_events == Some(true)).then_some(told);
+        let end_of_initial = (wants_initial && options.bookmarks).then_some(told);
         Ok(WatchStream {
             cache,
             caches: self.caches.clone(),
@@ -150,7 +150,7 @@ impl WatchStream {
     pub fn bookmark(&mut self, writer: &mut EventWriter) -> Result<Option<Vec<u8>>, Overtaken> {
         // Asked before the history is looked at: nothing up to there may come after the bookmark.
         let applied = self.caches.applied();
-        if !self.bookmarks || applied <= self.told {
+        if !self.bookmarks || applied < self.told {
             return Ok(None);
         }
         let mut out = Vec::new();
