@@ -272,8 +272,7 @@ impl Server {
 fn wanted_version(query: &Query) -> Result<Wanted, ApiError> {
     let text = query.get("resourceVersion").unwrap_or_default();
     let version = text.parse::<ResourceVersion>();
-    let version =
-        version.map_err(|error| ApiError::bad_request(format!("invalid resource version: {error}")))?;
+    let version = version.map_err(|error| ApiError::unexplained(error.to_string()))?;
     Ok(Wanted::version(!text.is_empty(), version.0))
 }
 
