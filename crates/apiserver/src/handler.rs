@@ -81,7 +81,7 @@ impl Server {
         let result = match &info.target {
             None => self.plain(head, &info.path, query, plain).await,
             Some(target) if !has_group(&target.group) => {
-                return answer::text(StatusCode::NOT_FOUND, "404 page not found\n");
+                return answer::no_such_page();
             }
             Some(target) if let Some(what) = What::of(target) => {
                 let ask = Ask { head, info, target, caller, query };

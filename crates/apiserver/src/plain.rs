@@ -57,7 +57,7 @@ impl Server {
             }
             Some(answer) => answer,
             None if is_api_path(path) => Err(ApiError::no_such_resource()),
-            None => Ok(answer::text(StatusCode::NOT_FOUND, "404 page not found\n")),
+            None => Ok(answer::no_such_page()),
         }
     }
 }
