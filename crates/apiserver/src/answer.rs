@@ -32,6 +32,13 @@ pub fn text(status: StatusCode, content: &str) -> Answer {
     bytes(status, "text/plain; charset=utf-8", content.to_string())
 }
 
+/// To a path that leads nowhere.
+pub fn no_such_page() -> Answer {
+    let mut answer = text(StatusCode::NOT_FOUND, "404 page not found\n");
+    answer.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}
+
 /// Whether the client takes compressed content.
 pub fn takes_gzip(headers: &HeaderMap) -> bool {
     let values = headers.get_all(header::ACCEPT_ENCODING);

@@ -81,7 +81,7 @@ impl Server {
         let result = match &info.target {
             None => self.plain(head, &info.path, query, plain).await,
             Some(target) if !has_group(&target.group) => {
-                return answer::text(StatusCode::NOT_FOUND, "404 page not found\n");
+                return answer::no_such_page();
             }
             Some(target) if let Some(what) = What::of(target) => {
                 let ask = Ask { head, info, target, caller, query };
@@ -272,8 +272,7 @@ impl Server {
 fn wanted_version(query: &Query) -> Result<Wanted, ApiError> {
     let text = query.get("resourceVersion").unwrap_or_default();
     let version = text.parse::<ResourceVersion>();
-    let version =
-        version.map_err(|error| ApiError::bad_request(format!("invalid resource version: {error}")))?;
+    let version = version.map_err(|error| ApiError::unexplained(error.to_string()))?;
     Ok(Wanted::version(!text.is_empty(), version.0))
 }
 

@@ -2,7 +2,7 @@
 
 use coracle_api::catalog::{Catalog, groups};
 use coracle_api::codec::json;
-use coracle_api::codec::media_type;
+use coracle_api::codec::media_type::{self, MediaType};
 use coracle_api::time::MicroTime;
 use coracle_api::{Map, Value};
 use coracle_client::Stage;
@@ -39,12 +39,12 @@ impl Server {
                 let content_type = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
                 Some(Ok(answer::bytes(StatusCode::OK, content_type, page)))
             }
-            "/" => Some(Ok(answer::value(StatusCode::OK, &self.index(), Form::JSON))),
+            "/" => Some(Ok(answer::value(StatusCode::OK, &self.index(), INDENTED))),
             "/.well-known/openid-configuration" => {
                 self.issued(head, Issuer::configuration, "application/json")
             }
             "/openid/v1/jwks" => self.issued(head, Issuer::key_set, "application/jwk-set+json"),
-            "/version" => Some(Ok(answer::value(StatusCode::OK, &version(), Form::JSON))),
+            "/version" => Some(Ok(answer::value(StatusCode::OK, &version(), INDENTED))),
             _ if path.starts_with(WHY) => {
                 let noted = noted(&self.journal.of(&path[WHY.len()..]));
                 Some(Ok(answer::value(StatusCode::OK, &noted, Form::JSON)))
@@ -57,7 +57,7 @@ impl Server {
             }
             Some(answer) => answer,
             None if is_api_path(path) => Err(ApiError::no_such_resource()),
-            None => Ok(answer::text(StatusCode::NOT_FOUND, "404 page not found\n")),
+            None => Ok(answer::no_such_page()),
         }
     }
 }
@@ -103,6 +103,9 @@ impl Server {
         Value::Object(index)
     }
 }
+
+/// How documents are written that people read more often than programs.
+const INDENTED: Form = Form { media_type: MediaType::Json, pretty: true };
 
 /// What was noted of an object, by its UID. Whoever may read this path may read it; the UID is known to those who may read
 /// the object.

@@ -10,6 +10,7 @@ use futures_util::stream;
 use http::{Extensions, HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Frame;
+use tokio::time::Instant;
 
 use crate::ApiError;
 use crate::answer::{self, Answer};
@@ -21,6 +22,9 @@ use crate::request::ListOptions;
 
 /// How often a watch that asked for bookmarks gets one.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+
+/// How long before a watch ends it gets its last one.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
 impl Server {
     /// Answers with a stream of events.
@@ -41,29 +45,32 @@ impl Server {
         let events = match watch {
             Ok(events) => events,
             // The stream has begun for a client that asks for what is gone: it is told inside.
-            Err(gone) if gone.code == StatusCode::GONE => {
-                let mut told = Vec::new();
-                writer.error(&gone, &mut told);
-                return Ok(with_trees(answer::bytes(StatusCode::OK, content_type, told), trees));
-            }
+            Err(gone) if gone.code == StatusCode::GONE => return Ok(told_inside(&gone, writer, trees)),
             Err(error) => return Err(error),
         };
-        let ends = tokio::time::Instant::now() + options.timeout.unwrap_or_else(|| self.watch_lasts());
+        // How new a watch must be that names no version is asked first, and there is no time for that.
+        if options.timeout == Some(Duration::ZERO) && !options.version_given {
+            let (code, reason) = (StatusCode::INTERNAL_SERVER_ERROR, "InternalError");
+            return Ok(told_inside(&ApiError::new(code, reason, "context deadline exceeded"), writer, trees));
+        }
+        let now = Instant::now();
+        let asked = options.timeout.and_then(|timeout| now.checked_add(timeout));
+        let ends = asked.unwrap_or_else(|| now + self.watch_lasts());
         let sent = self.metrics.watch_events(scope.resource);
-        let state = (events, writer, self.lifecycle.subscribe(), sent);
+        let state = (events, writer, self.lifecycle.subscribe(), sent, bookmark_after(now, ends));
         let body = StreamBody::new(stream::unfold(
             state,
-            move |(mut events, mut writer, mut stages, sent)| async move {
+            move |(mut events, mut writer, mut stages, sent, mut bookmark_at)| async move {
                 let chunk = tokio::select! {
                     biased;
-                    chunk = next_chunk(&mut events, &mut writer, ends) => chunk?,
+                    chunk = next_chunk(&mut events, &mut writer, &mut bookmark_at, ends) => chunk?,
                     // A client that finds its stream ended watches on, with another server if there is one.
                     _ = stages.wait_for(|stage| *stage >= Stage::Draining) => return None,
                 };
                 sent.add(writer.take_written());
                 Some((
                     Ok::<_, answer::BrokenOff>(Frame::data(Bytes::from(chunk))),
-                    (events, writer, stages, sent),
+                    (events, writer, stages, sent, bookmark_at),
                 ))
             },
         ));
@@ -81,6 +88,13 @@ impl Server {
     }
 }
 
+/// A stream that is nothing but an error.
+fn told_inside(error: &ApiError, mut writer: EventWriter, trees: Option<Trees>) -> Answer {
+    let mut told = Vec::new();
+    writer.error(error, &mut told);
+    with_trees(answer::bytes(StatusCode::OK, writer.content_type(), told), trees)
+}
+
 /// Tells a reader in the same process where the events of its watch are.
 fn with_trees(mut answer: Answer, trees: Option<Trees>) -> Answer {
     if let Some(trees) = trees {
@@ -89,14 +103,24 @@ fn with_trees(mut answer: Answer, trees: Option<Trees>) -> Answer {
     answer
 }
 
+/// When a watch gets its next bookmark: before long, and shortly before it ends, so that whoever watches on begins near
+/// the present.
+fn bookmark_after(now: Instant, ends: Instant) -> Instant {
+    let regular = now + BOOKMARK_EVERY;
+    match ends.checked_sub(BOOKMARK_BEFORE_END) {
+        Some(last) if now < last => last.min(regular),
+        _ => regular,
+    }
+}
+
 /// What a watch sends next; `None`: its time is over.
 async fn next_chunk(
     events: &mut WatchStream,
     writer: &mut EventWriter,
-    ends: tokio::time::Instant,
+    bookmark_at: &mut Instant,
+    ends: Instant,
 ) -> Option<Vec<u8>> {
     loop {
-        let bookmark_at = tokio::time::Instant::now() + BOOKMARK_EVERY;
         {
             let next = pin!(events.next(writer));
             tokio::select! {
@@ -104,11 +128,33 @@ async fn next_chunk(
                 // Whoever is overtaken finds the stream ended and watches anew from what it has seen.
                 chunk = next => return chunk.ok(),
                 () = tokio::time::sleep_until(ends) => return None,
-                () = tokio::time::sleep_until(bookmark_at) => {}
+                () = tokio::time::sleep_until(*bookmark_at) => {}
             }
         }
-        if let Some(bookmark) = events.bookmark(writer) {
+        *bookmark_at = bookmark_after(Instant::now(), ends);
+        if let Some(bookmark) = events.bookmark(writer).ok()? {
             return Some(bookmark);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bookmarks_come_every_minute_and_shortly_before_the_end() {
+        let began = Instant::now();
+        let check = |now: u64, ends: u64, expected: u64| {
+            let at = |seconds| began + Duration::from_secs(seconds);
+            assert_eq!(bookmark_after(at(now), at(ends)), at(expected), "{now} of {ends}");
+        };
+        check(0, 1800, 60);
+        check(60, 1800, 120);
+        check(1740, 1800, 1798);
+        check(1798, 1800, 1858);
+        check(0, 5, 3);
+        check(0, 2, 60);
+        check(0, 1, 60);
     }
 }

@@ -2,11 +2,12 @@
 //!
 //! A document is made when it is first asked for, compressed while it is written, and kept so: all of them together are
 //! a megabyte or two. Its hash stays, since the index names the hash of every one; its content may have to be made again
-//! if there is too much of it. When kinds come and go, the documents that they are in are forgotten.
+//! if there is too much of it. When kinds come and go, the documents that they are in are forgotten. Those who take a
+//! document as it was before it was compressed share one copy, which is there as long as one of them reads.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use coracle_api::catalog::Catalog;
@@ -31,16 +32,35 @@ pub(super) struct LibraryError(#[from] io::Error);
 pub(super) struct Kept {
     /// SHA-512 of its JSON: the same for both forms, as a client of one may ask for the other.
     pub(super) hash: Arc<str>,
-    pub(super) gzip: Bytes,
+    content: Content,
 }
 
 impl Kept {
+    pub(super) fn gzip(&self) -> Bytes {
+        self.content.gzip.clone()
+    }
+
     /// The content as it was before it was compressed.
     pub(super) fn plain(&self) -> Result<Bytes, LibraryError> {
+        // Held while it is made, so that many who ask at once make one.
+        let mut plain = self.content.plain.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(plain) = plain.as_ref().and_then(Weak::upgrade) {
+            return Ok(Bytes::from_owner(plain));
+        }
         let mut out = Vec::new();
-        GzDecoder::new(self.gzip.as_ref()).read_to_end(&mut out)?;
-        Ok(out.into())
+        GzDecoder::new(self.content.gzip.as_ref()).read_to_end(&mut out)?;
+        let made: Arc<[u8]> = out.into();
+        *plain = Some(Arc::downgrade(&made));
+        Ok(Bytes::from_owner(made))
     }
+}
+
+/// What is kept of a document in one form.
+#[derive(Clone, Debug)]
+struct Content {
+    gzip: Bytes,
+    /// The same uncompressed, while somebody reads it.
+    plain: Arc<Mutex<Option<Weak<[u8]>>>>,
 }
 
 /// Makes documents and keeps them. To make one takes milliseconds, tens of them for the largest: not for a thread that
@@ -57,7 +77,7 @@ struct Shelf {
     /// What everything here was made for.
     catalog: Catalog,
     hashes: BTreeMap<Document, Arc<str>>,
-    contents: BTreeMap<(Document, Form), Bytes>,
+    contents: BTreeMap<(Document, Form), Content>,
 }
 
 impl Library {
@@ -65,8 +85,8 @@ impl Library {
     pub(super) fn kept(&self, catalog: &Catalog, document: &Document, form: Form) -> Option<Kept> {
         let shelf = self.shelf(catalog);
         let hash = shelf.hashes.get(document)?.clone();
-        let gzip = shelf.contents.get(&(document.clone(), form))?.clone();
-        Some(Kept { hash, gzip })
+        let content = shelf.contents.get(&(document.clone(), form))?.clone();
+        Some(Kept { hash, content })
     }
 
     /// The document, made now if it is not at hand.
@@ -83,9 +103,10 @@ impl Library {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
         document.write(catalog, form, &mut gzip)?;
         let gzip = Bytes::from(gzip.finish()?.into_boxed_slice());
+        let content = Content { gzip, plain: Arc::default() };
         let hash = self.hash(catalog, document)?;
-        self.shelf(catalog).keep((document.clone(), form), gzip.clone());
-        Ok(Kept { hash, gzip })
+        self.shelf(catalog).keep((document.clone(), form), content.clone());
+        Ok(Kept { hash, content })
     }
 
     /// The hash of a document: all that the index needs of it.
@@ -126,15 +147,15 @@ impl Shelf {
         self.catalog = catalog.clone();
     }
 
-    fn keep(&mut self, name: (Document, Form), content: Bytes) {
-        if content.len() > KEPT_BYTES {
+    fn keep(&mut self, name: (Document, Form), content: Content) {
+        if content.gzip.len() > KEPT_BYTES {
             return;
         }
-        let mut kept: usize = self.contents.values().map(Bytes::len).sum();
-        while kept + content.len() > KEPT_BYTES
+        let mut kept: usize = self.contents.values().map(|content| content.gzip.len()).sum();
+        while kept + content.gzip.len() > KEPT_BYTES
             && let Some((_, gone)) = self.contents.pop_first()
         {
-            kept -= gone.len();
+            kept -= gone.gzip.len();
         }
         self.contents.insert(name, content);
     }

@@ -97,12 +97,12 @@ impl OpenApi {
         gzip: bool,
     ) -> Result<(Arc<str>, Bytes), OpenApiError> {
         if gzip && let Some(kept) = self.library.kept(catalog, document, form) {
-            return Ok((kept.hash, kept.gzip));
+            return Ok((kept.hash.clone(), kept.gzip()));
         }
         let (library, catalog, document) = (self.library.clone(), catalog.clone(), document.clone());
         aside(move || {
             let kept = library.get(&catalog, &document, form)?;
-            Ok((kept.hash.clone(), if gzip { kept.gzip } else { kept.plain()? }))
+            Ok((kept.hash.clone(), if gzip { kept.gzip() } else { kept.plain()? }))
         })
         .await
     }

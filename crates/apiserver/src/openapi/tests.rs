@@ -192,3 +192,17 @@ fn both_forms_have_one_hash_and_the_content_comes_back() {
     assert_eq!(json.plain().unwrap(), text);
     assert_ne!(protobuf.plain().unwrap(), text);
 }
+
+#[test]
+fn those_who_read_a_document_uncompressed_share_it() {
+    let library = Library::default();
+    let catalog = Catalog::builtin();
+    let read = || library.get(&catalog, &v3("policy", "v1"), Form::Json).unwrap().plain().unwrap();
+    let (one, other) = (read(), read());
+    assert_eq!(one.as_ptr(), other.as_ptr());
+    drop(one);
+    assert_eq!(read().as_ptr(), other.as_ptr());
+    let text = other.to_vec();
+    drop(other);
+    assert_eq!(read(), text);
+}

@@ -95,6 +95,9 @@ impl Registry {
                 found.map_err(|error| expired_page(error, page))?
             }
         };
+        // Whatever is at hand is at hand as a whole.
+        let paged = start.is_some() || Wanted::list(options) != Wanted::Any;
+        let limit = if paged { options.limit } else { 0 };
         let prefix = if scope.namespace.is_empty() { String::new() } else { format!("{}/", scope.namespace) };
         let from = format!("{prefix}{}", start.as_ref().map_or("", |page| &page.start));
         let mut entries: Vec<Arc<Entry>> = Vec::new();
@@ -104,7 +107,7 @@ impl Registry {
             if !entry.matches(&options.labels, &fields, scope.hub.resource) {
                 continue;
             }
-            if options.limit > 0 && entries.len() == options.limit {
+            if limit > 0 && entries.len() == limit {
                 more = true;
                 break;
             }

@@ -65,10 +65,13 @@ impl Registry {
         let wants_initial = options.send_initial_events.unwrap_or(from_now);
         let interest = cache.interest(scope.namespace, &filter.fields);
         let (initial, start, told) = if wants_initial || from_now {
+            // Asked before the snapshot is taken: what is applied afterwards is yet to be told.
+            let applied = self.caches.applied();
             let (snapshot, start) = cache.snapshot_and_after(&interest);
             let shown = snapshot.entries.iter().filter(|entry| filter.matches(entry, &cache)).cloned();
-            let initial = if wants_initial { shown.collect() } else { VecDeque::new() };
-            (initial, start, self.caches.applied())
+            let initial: VecDeque<_> = if wants_initial { shown.collect() } else { VecDeque::new() };
+            let newest = initial.iter().map(|entry| entry.revision).max();
+            (initial, start, newest.map_or(applied, |newest| newest.max(applied)))
         } else {
             let since = Revision::new(options.version.0);
             let start = cache.after(since, &interest).map_err(|oldest| {
@@ -76,7 +79,7 @@ impl Registry {
             })?;
             (VecDeque::new(), start, since)
         };
-        let end_of_initial = (options.send_initial_events == Some(true)).then_some(told);
+        let end_of_initial = (wants_initial && options.bookmarks).then_some(told);
         Ok(WatchStream {
             cache,
             caches: self.caches.clone(),
@@ -139,18 +142,31 @@ impl WatchStream {
         }
     }
 
-    /// A bookmark at the newest revision that has been applied, if the client asked for such.
-    pub fn bookmark(&mut self, writer: &mut EventWriter) -> Option<Vec<u8>> {
+    /// A bookmark at the newest revision that has been applied, if the client asked for such; before it, what has
+    /// happened meanwhile.
+    ///
+    /// # Errors
+    /// As [`WatchStream::next`].
+    pub fn bookmark(&mut self, writer: &mut EventWriter) -> Result<Option<Vec<u8>>, Overtaken> {
+        // Asked before the history is looked at: nothing up to there may come after the bookmark.
         let applied = self.caches.applied();
-        if !self.bookmarks || applied <= self.told {
-            return None;
+        if !self.bookmarks || applied < self.told {
+            return Ok(None);
         }
-        self.told = applied;
-        // Those who read trees have long taken what came last.
-        self.caches.trees.let_go();
         let mut out = Vec::new();
-        writer.bookmark(applied, false, &mut out);
-        Some(out)
+        while let Some(event) = self.next_event()? {
+            self.show(&event, writer, &mut out);
+            if out.len() >= CHUNK {
+                return Ok(Some(out));
+            }
+        }
+        self.told = self.told.max(applied);
+        if out.is_empty() {
+            // Those who read trees have long taken what came last.
+            self.caches.trees.let_go();
+        }
+        writer.bookmark(self.told, false, &mut out);
+        Ok(Some(out))
     }
 
     /// An object that comes to match was added to this client, one that ceases to was deleted.

@@ -46,6 +46,7 @@ pub struct ListOptions {
     pub watch: bool,
     pub bookmarks: bool,
     pub send_initial_events: Option<bool>,
+    /// Nothing, or zero seconds: as long as the server likes. Fewer than that: no time at all.
     pub timeout: Option<Duration>,
 }
 
@@ -141,7 +142,9 @@ impl ListOptions {
             watch,
             bookmarks: query.is_true("allowWatchBookmarks"),
             send_initial_events,
-            timeout: seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs),
+            timeout: seconds
+                .filter(|seconds| *seconds != 0)
+                .map(|seconds| Duration::from_secs(u64::try_from(seconds).unwrap_or_default())),
         })
     }
 }
@@ -332,6 +335,18 @@ mod tests {
 
     fn message<T: std::fmt::Debug>(result: Result<T, ApiError>) -> String {
         result.unwrap_err().message
+    }
+
+    #[test]
+    fn a_watch_of_no_seconds_has_the_usual_time_and_one_of_fewer_has_none() {
+        let check = |query: &str, expected: Option<u64>| {
+            let options = ListOptions::parse(&Query::parse(query)).unwrap();
+            assert_eq!(options.timeout, expected.map(Duration::from_secs), "{query}");
+        };
+        check("watch=1", None);
+        check("watch=1&timeoutSeconds=0", None);
+        check("watch=1&timeoutSeconds=5", Some(5));
+        check("watch=1&timeoutSeconds=-5", Some(0));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use http::{Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -24,6 +24,7 @@ use tokio_rustls::server::TlsStream;
 use tracing::debug;
 
 use super::Serving;
+use super::arriving::arriving;
 use super::pace::{AtWork, Impatience, Pace, Paced};
 use super::socket::{Socket, ask_for_tls, begins_in_plain_http, peer_ended};
 use crate::answer;
@@ -82,7 +83,7 @@ pub(super) async fn serve(stream: TcpStream, address: SocketAddr, serving: Arc<S
         let mut builder = http2::Builder::new(TokioExecutor::new());
         let streams = serving.http2_streams;
         builder.timer(TokioTimer::new()).max_header_list_size(MAX_HEADERS).max_concurrent_streams(streams);
-        builder.max_frame_size(STREAM_WINDOW).initial_stream_window_size(STREAM_WINDOW);
+        builder.initial_stream_window_size(STREAM_WINDOW);
         builder.initial_connection_window_size(STREAM_WINDOW.saturating_mul(streams));
         let served = builder.serve_connection(stream, service);
         until_enough(served, &serving, &pace, &enough, pending()).await
@@ -115,10 +116,17 @@ async fn respond(
     work: AtWork,
     enough: Arc<Notify>,
 ) -> Result<Response<Leaving>, Infallible> {
-    let mut answer = match header_bytes(&request) <= MAX_HEADERS as usize {
+    let fits = header_bytes(&request) <= MAX_HEADERS as usize;
+    let (request, left) = arriving(request);
+    let mut answer = match fits {
         true => chain.answer(request, &peer).await,
         false => too_many_headers(),
     };
+    if let Some(left) = left
+        && !left.settle(&work).await
+    {
+        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     let measured = answer.extensions_mut().remove::<Arc<Measured>>();
     if answer.extensions().get::<LastAnswer>().is_some() {
         enough.notify_one();

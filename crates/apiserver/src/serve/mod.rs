@@ -5,6 +5,7 @@
 //! their files change ([`files`], [`tls`]). At shutdown the listener closes first, then every connection finishes what it
 //! has begun, and what takes too long is cut off.
 
+mod arriving;
 mod connection;
 pub mod files;
 mod pace;

@@ -111,6 +111,13 @@ impl Pace {
 /// A request that is under way.
 pub(super) struct AtWork(Arc<Pace>);
 
+impl AtWork {
+    /// Something else is under way for it, which may take longer.
+    pub(super) fn another(&self) -> AtWork {
+        self.0.request()
+    }
+}
+
 impl Drop for AtWork {
     fn drop(&mut self) {
         if self.0.requests.fetch_sub(1, Ordering::AcqRel) == 1 {

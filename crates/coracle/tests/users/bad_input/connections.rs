@@ -9,7 +9,7 @@ use rcgen::{CertificateParams, DnType, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::time::Instant;
 
-use super::wire::Identity;
+use super::wire::{Connection, Identity};
 use super::{JSON, MAPS, Victim};
 
 #[test]
@@ -98,6 +98,40 @@ fn what_follows_a_request_is_judged_for_itself() {
 }
 
 #[test]
+fn whoever_is_refused_unread_hears_it_and_may_ask_again() {
+    let victim = Victim::start();
+    let nobody = || Connection::open(victim.house.path(), &victim.server.address, None, b"http/1.1");
+    let post = |length: usize, more: &str| {
+        format!("POST {MAPS} HTTP/1.1\r\nHost: server\r\n{JSON}Content-Length: {length}\r\n{more}\r\n")
+    };
+    let closes = |head: &str| head.to_lowercase().contains("connection: close");
+    // In a packet of its own, and as much as a server reads for the sake of a connection.
+    for length in [2, 100_000] {
+        let mut connection = nobody();
+        for _ in 0..2 {
+            connection.send(post(length, "").as_bytes());
+            connection.send(&vec![b' '; length]);
+            let answer = connection.answer().unwrap();
+            assert!(answer.status == 403 && !closes(&answer.head), "{length}: {answer:?}");
+        }
+    }
+    // More, all of which is written before the answer is looked for.
+    let mut connection = nobody();
+    connection.send(post(2_500_000, "").as_bytes());
+    connection.send(&vec![b' '; 2_500_000]);
+    let answer = connection.answer().unwrap();
+    assert!(answer.status == 403 && closes(&answer.head), "{answer:?}");
+    connection.rest();
+    // Nobody asks for a body that is not wanted.
+    let mut connection = nobody();
+    connection.send(post(100, "Expect: 100-continue\r\n").as_bytes());
+    let answer = connection.answer().unwrap();
+    assert!(answer.status == 403 && closes(&answer.head), "{answer:?}");
+    connection.rest();
+    victim.stays_well();
+}
+
+#[test]
 fn nobody_is_waited_for_for_ever() {
     let victim = Victim::start();
     // Bodies: as long as the request may take.
@@ -107,6 +141,7 @@ fn nobody_is_waited_for_for_ever() {
     slow.send(head.as_bytes());
     let answer = slow.answer().unwrap();
     assert_eq!(answer.status, 504, "{answer:?}");
+    assert!(answer.head.to_lowercase().contains("connection: close"), "{answer:?}");
     // Headers: half a minute, however many do it at once, and meanwhile everybody else is served.
     let began = Instant::now();
     let mut slow: Vec<_> = (0..100).map(|_| victim.connect()).collect();

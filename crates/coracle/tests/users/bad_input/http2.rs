@@ -70,6 +70,33 @@ fn requests_that_are_taken_back_at_once_end_the_connection() {
 }
 
 #[test]
+fn headers_may_be_many_in_frames_of_the_usual_size() {
+    let victim = Victim::start();
+    let mut connection = open(&victim);
+    // Literal, not indexed, a new name each: 200 fields of a thousand bytes, cut where frames end.
+    let mut block = get(MAPS);
+    for number in 0..200 {
+        let name = format!("x-filler-{number:03}");
+        block.extend([0x00, u8::try_from(name.len()).unwrap()]);
+        block.extend(name.as_bytes());
+        // The length, 1000: 127, and 105 + 6 * 128.
+        block.extend([0x7f, 0x80 | 105, 6]);
+        block.extend([b'x'; 1000]);
+    }
+    let parts: Vec<&[u8]> = block.chunks(16 * 1024).collect();
+    for (place, part) in parts.iter().enumerate() {
+        let (kind, flags) = if place == 0 { (HEADERS, END_STREAM) } else { (CONTINUATION, 0) };
+        let last = if place + 1 == parts.len() { END_HEADERS } else { 0 };
+        connection.send(&frame(kind, flags | last, 1, part));
+    }
+    let answer = std::iter::from_fn(|| connection.frame()).find(|(kind, _)| [HEADERS, GOAWAY].contains(kind));
+    let (kind, content) = answer.expect("an answer");
+    // A status of 200 stands in the static table.
+    assert_eq!((kind, content.first()), (HEADERS, Some(&0x88)), "{}", String::from_utf8_lossy(&content));
+    victim.stays_well();
+}
+
+#[test]
 fn frames_without_end_or_sense_end_the_connection() {
     let victim = Victim::start();
     let ends = |what: &str, bytes: &dyn Fn(&mut Connection)| {

@@ -48,6 +48,14 @@ fn options_that_make_no_sense_are_named() {
     };
     get("resourceVersion=abc", (400, "invalid resource version"));
     get("resourceVersion=-1", (400, "invalid resource version"));
+    let one = format!("{MAPS}/a?resourceVersion=abc");
+    victim.check(
+        "GET",
+        &one,
+        "",
+        b"",
+        (500, "resourceVersion: Invalid value: \\\"abc\\\": strconv.ParseUint"),
+    );
     get(
         "resourceVersionMatch=Exact",
         (422, "resourceVersionMatch is forbidden unless resourceVersion is provided"),

@@ -88,6 +88,18 @@ impl Connection {
         Some(Answer { status, head, body: String::from_utf8_lossy(&body).into_owned(), content: body })
     }
 
+    /// One frame in HTTP/2, its kind and its content; `None`: the connection was closed.
+    pub(crate) fn frame(&mut self) -> Option<(u8, Vec<u8>)> {
+        let mut head = [0; 9];
+        for byte in &mut head {
+            *byte = self.byte()?;
+        }
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        let mut content = vec![0; length];
+        self.0.read_exact(&mut content).ok()?;
+        Some((head[3], content))
+    }
+
     /// Everything up to the end, however it comes.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
