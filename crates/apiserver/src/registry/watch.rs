@@ -62,7 +62,7 @@ impl Registry {
         let initial = options.send_initial_events == Some(true) || from_now;
         let wanted = Wanted::version(options.version_given, options.version.0);
         self.reach(if initial { wanted } else { Wanted::Any }).await?;
-        let wants_initial = options.send_initial_events.unwrap_or(from_now);
+        let wants_initial = wants_initial(options);
         let interest = cache.interest(scope.namespace, &filter.fields);
         let (initial, start, told) = if wants_initial || from_now {
             // Asked before the snapshot is taken: what is applied afterwards is yet to be told.
@@ -79,7 +79,7 @@ impl Registry {
             })?;
             (VecDeque::new(), start, since)
         };
-        let end_of_initial = (wants_initial && options.bookmarks).then_some(told);
+        let end_of_initial = is_end_marked(options).then_some(told);
         Ok(WatchStream {
             cache,
             caches: self.caches.clone(),
@@ -94,6 +94,16 @@ impl Registry {
             last_chunk: 0,
         })
     }
+}
+
+/// Whether what there is comes before what happens; whoever names no version is taken to want it.
+fn wants_initial(options: &ListOptions) -> bool {
+    options.send_initial_events.unwrap_or(options.version.0 == 0)
+}
+
+/// Whether a bookmark says where that ends.
+fn is_end_marked(options: &ListOptions) -> bool {
+    wants_initial(options) && options.bookmarks
 }
 
 impl WatchStream {
@@ -190,5 +200,30 @@ impl WatchStream {
             }
             _ => writer.write(shown, &event.entry, out),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Query;
+
+    #[test]
+    fn the_end_of_initial_events_is_marked_for_those_who_take_bookmarks() {
+        let check = |query: &str, initial: bool, marked: bool| {
+            let options = ListOptions::parse(&Query::parse(&format!("watch=1&{query}"))).unwrap();
+            assert_eq!((wants_initial(&options), is_end_marked(&options)), (initial, marked), "{query}");
+        };
+        check("", true, false);
+        check("resourceVersion=0", true, false);
+        check("allowWatchBookmarks=true", true, true);
+        check("allowWatchBookmarks=true&resourceVersion=0", true, true);
+        check("allowWatchBookmarks=true&resourceVersion=7", false, false);
+        let streamed = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+        check(streamed, true, false);
+        check(&format!("{streamed}&allowWatchBookmarks=true"), true, true);
+        check(&format!("{streamed}&allowWatchBookmarks=true&resourceVersion=7"), true, true);
+        let not = "sendInitialEvents=false&resourceVersionMatch=NotOlderThan";
+        check(&format!("{not}&allowWatchBookmarks=true"), false, false);
     }
 }

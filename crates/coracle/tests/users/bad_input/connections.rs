@@ -100,7 +100,8 @@ fn what_follows_a_request_is_judged_for_itself() {
 #[test]
 fn whoever_is_refused_unread_hears_it_and_may_ask_again() {
     let victim = Victim::start();
-    let nobody = || Connection::open(victim.house.path(), &victim.server.address, None, b"http/1.1");
+    let nobody =
+        || Connection::open(victim.house.path(), &victim.server.address, None::<Identity>, b"http/1.1");
     let post = |length: usize, more: &str| {
         format!("POST {MAPS} HTTP/1.1\r\nHost: server\r\n{JSON}Content-Length: {length}\r\n{more}\r\n")
     };

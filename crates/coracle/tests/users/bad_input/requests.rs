@@ -71,6 +71,7 @@ fn options_that_make_no_sense_are_named() {
     get("watch=1&sendInitialEvents=true", (422, "sendInitialEvents"));
     get("watch=1&resourceVersionMatch=Exact&resourceVersion=1", (422, "resourceVersionMatch"));
     get("watch=1&resourceVersion=abc", (500, "strconv.ParseUint"));
+    get("watch=1&timeoutSeconds=-1", (200, "\"message\":\"context deadline exceeded\""));
     let object = br#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"}}"#;
     let post = |query: &str, expected: (u16, &str)| {
         victim.check("POST", &format!("{MAPS}?{query}"), JSON, object, expected);
