@@ -167,10 +167,19 @@ async fn a_fork_bomb_stays_in_its_container() {
     let id = node
         .run(&sandbox, &pod, script("bomb", &format!("while :; do sh -c '{bomb}'; done 2>/dev/null")))
         .await;
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    // It grows until it may not, and no further. The kernel's own count is for a moment that of those who are refused too.
+    let group = coracle_cgroup::Hierarchies::detect().unwrap().group(&node.instance()).child(&id);
+    let refused =
+        group.folders().iter().map(|folder| folder.join("pids.events")).find(|file| file.exists()).unwrap();
+    while std::fs::read_to_string(&refused).unwrap().trim() == "max 0" {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    for _ in 0..20 {
+        let processes = group.processes().len();
+        assert!(processes <= 30, "{processes} processes");
+    }
     let stats = node.runtime.pod_sandbox_stats(&sandbox).await.unwrap().linux.unwrap();
-    let processes = stats.process.unwrap().process_count.unwrap().value;
-    assert!(processes <= 31, "{processes} processes");
+    assert!(stats.process.unwrap().process_count.unwrap().value > 0);
     node.runtime.stop_container(&id, Duration::ZERO).await.unwrap();
     assert_eq!(node.status(&id).await.exit_code, 137);
     node.clear().await;
@@ -186,81 +195,18 @@ async fn a_restart_finds_everything_again() {
     let created =
         node.runtime.create_container(&sandbox, script("created", "exit 4"), pod.clone()).await.unwrap();
     node.away(Duration::from_millis(600)).await;
-    assert_eq!(node.status(&short).await.exit_code, 9);
+    assert_eq!(node.ended(&short).await.exit_code, 9);
     assert_eq!(node.status(&counter).await.state(), ContainerState::ContainerRunning);
     assert_eq!(node.exec(&counter, "echo here").await.1, "here\n");
     node.runtime.start_container(&created).await.unwrap();
     assert_eq!(node.ended(&created).await.exit_code, 4);
+    node.printed("pod", "counter", "30").await;
     node.runtime.stop_container(&counter, Duration::ZERO).await.unwrap();
     assert_eq!(node.status(&counter).await.exit_code, 137);
     let numbers: Vec<usize> =
         node.log("pod", "counter").iter().map(|(_, _, text)| text.parse().unwrap()).collect();
-    assert!(numbers.len() > 20, "{} lines", numbers.len());
     assert_eq!(numbers, (1..=numbers.len()).collect::<Vec<_>>(), "no gap");
     assert!(matches!(node.runtime.run_pod_sandbox(pod, "").await, Err(Error::AlreadyExists(_))));
-    node.clear().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_log_is_rotated_without_losing_a_line() {
-    let node = Node::new("rotation").await;
-    let (pod, sandbox) = node.sandbox("pod").await;
-    let id = node.run(&sandbox, &pod, script("one", "seq 1 200000")).await;
-    let path = node.path().join("logs/pod/one.log");
-    let mut numbers = Vec::new();
-    for turn in 0..5 {
-        let old = path.with_extension(turn.to_string());
-        std::fs::rename(&path, &old).unwrap();
-        // It may have ended already: then there is nothing more to write.
-        drop(node.runtime.reopen_container_log(&id).await);
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        numbers.extend(common::lines(&old));
-        if !path.exists() {
-            break;
-        }
-    }
-    assert_eq!(node.ended(&id).await.exit_code, 0);
-    numbers.extend(common::lines(&path));
-    assert_eq!(numbers.len(), 200_000);
-    assert!(numbers.iter().enumerate().all(|(at, (_, _, text))| *text == (at + 1).to_string()));
-    node.clear().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn who_reads_a_log_slowly_holds_nobody_up_and_misses_nothing() {
-    let node = Node::new("slow").await;
-    let (pod, sandbox) = node.sandbox("pod").await;
-    let id = node.run(&sandbox, &pod, script("one", "seq 1 300000")).await;
-    let path = node.path().join("logs/pod/one.log");
-    let mut log = std::fs::File::open(&path).unwrap();
-    let (mut read, mut chunk) = (Vec::new(), vec![0; 4 << 10]);
-    // A few pages while the container runs.
-    for _ in 0..5 {
-        let count = std::io::Read::read(&mut log, &mut chunk).unwrap();
-        read.extend_from_slice(&chunk[..count]);
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert_eq!(node.ended(&id).await.exit_code, 0, "it did not wait for us");
-    assert!(read.len() < 30_000);
-    std::io::Read::read_to_end(&mut log, &mut read).unwrap();
-    let text = String::from_utf8(read).unwrap();
-    let numbers = text.lines().map(|line| line.rsplit(' ').next().unwrap().parse::<u32>().unwrap());
-    assert!(numbers.eq(1..=300_000), "no line is missing");
-    node.clear().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_loses_lines_but_never_the_container() {
-    let node = Node::new("full").await;
-    let (pod, sandbox) = node.sandbox("pod").await;
-    let logs = node.path().join("logs/pod");
-    rustix::mount::mount("small", &logs, "tmpfs", rustix::mount::MountFlags::empty(), c"size=64k").unwrap();
-    let id = node.run(&sandbox, &pod, script("one", "seq 1 100000; exit 6")).await;
-    assert_eq!(node.ended(&id).await.exit_code, 6);
-    let lines = node.log("pod", "one");
-    assert!(lines.len() > 100, "{} lines", lines.len());
-    assert!(lines.iter().all(|(_, _, text)| text.parse::<u32>().is_ok()), "whole lines only");
-    rustix::mount::unmount(&logs, rustix::mount::UnmountFlags::DETACH).unwrap();
     node.clear().await;
 }
 

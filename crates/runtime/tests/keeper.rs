@@ -4,6 +4,7 @@
 mod common;
 
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use common::{Node, kill, script, supervisors};
@@ -78,6 +79,29 @@ async fn terminals_and_inputs_outlive_all_but_the_keeper() {
     node.clear().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_of_which_nobody_is_left_to_tell_is_said_to_be_unknown() {
+    let mut node = Node::new("unknown").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let id = node.run(&sandbox, &pod, script("one", STORY)).await;
+    node.printed("pod", "one", "ready").await;
+    let (go, process) = (go(&node, &id), first_process(&node, &id).await);
+    let instance = node.instance();
+    node.away_while(async move {
+        supervisors(&instance).iter().for_each(|one| kill(one.0));
+        std::fs::write(go, "").unwrap();
+        ended(process).await;
+    })
+    .await;
+    let status = node.ended(&id).await;
+    // Where the host's first process has not collected it, the kernel still tells.
+    if status.exit_code != 9 {
+        assert_eq!((status.exit_code, status.reason.as_str()), (255, "Unknown"));
+        assert!(status.message.contains("nobody saw"), "{}", status.message);
+    }
+    node.clear().await;
+}
+
 /// Attaches, and is answered.
 async fn says_hello(node: &Node, id: &str, tty: bool) {
     let request = AttachRequest { container_id: id.to_owned(), stdin: true, stdout: true, stderr: !tty, tty };
@@ -96,16 +120,24 @@ async fn says_hello(node: &Node, id: &str, tty: bool) {
 
 /// A container goes on and ends while there is neither a runtime nor a supervisor.
 async fn ends_alone(node: &mut Node, sandbox: &str, id: &str) {
-    let go = node.path().join("rootfs").join(id).join("go");
+    let (go, process) = (go(node, id), first_process(node, id).await);
     let (instance, of) = (node.instance(), sandbox.to_owned());
-    let process = first_process(node, id).await;
     node.away_while(async move {
         kill_supervisor(&instance, &of);
         std::fs::write(go, "").unwrap();
-        let ended = move || poll(&mut [PollFd::new(&process, PollFlags::IN)], None).unwrap();
-        tokio::task::spawn_blocking(ended).await.unwrap();
+        ended(process).await;
     })
     .await;
+}
+
+/// The file for which a container waits.
+fn go(node: &Node, container: &str) -> PathBuf {
+    node.path().join("rootfs").join(container).join("go")
+}
+
+async fn ended(process: OwnedFd) {
+    let wait = move || poll(&mut [PollFd::new(&process, PollFlags::IN)], None).unwrap();
+    tokio::task::spawn_blocking(wait).await.unwrap();
 }
 
 async fn check(node: &Node, name: &str, id: &str) {

@@ -75,7 +75,7 @@ mod tests {
         let (layers, staging) = (folder.path().join("layers"), folder.path().join("staging"));
         let layer = |places: &[&str]| {
             let places: Vec<String> = places.iter().map(|place| (*place).to_owned()).collect();
-            super::layer(&layers, &staging, &places).unwrap()
+            layer(&layers, &staging, &places).unwrap()
         };
         assert_eq!(layer(&[]), None);
         assert_eq!(layer(&["/data", "/etc"]), None);

@@ -76,6 +76,8 @@ async fn come_and_go(cycles: usize) {
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     assert_eq!(node.inventory(), before);
+    let shared = fs::read_dir(node.folder.join(SHARED)).unwrap().count();
+    assert_eq!(shared, 1, "all containers share one layer of places to mount at");
     assert!(descriptors() < most, "{} descriptors, {most} at most", descriptors());
     drop(node);
     drop(leftovers);
@@ -179,10 +181,12 @@ impl Node {
     fn inventory(&self) -> Inventory {
         let place = self.folder.to_string_lossy().into_owned();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let shared = self.folder.join(SHARED);
+        let of_pods = |path: &PathBuf| !path.starts_with(&shared);
         let groups = coracle_cgroup::Hierarchies::detect().unwrap().group(&self.instance).folders();
         Inventory {
             mounts: mounts.lines().filter(|line| line.contains(&place)).map(str::to_owned).collect(),
-            files: KEPT.iter().flat_map(|folder| below(&self.folder.join(folder))).collect(),
+            files: KEPT.iter().flat_map(|folder| below(&self.folder.join(folder))).filter(of_pods).collect(),
             groups: groups.iter().flat_map(|folder| folders_below(folder)).collect(),
             supervisors: common::supervisors(&self.instance),
             namespaces: namespaces(),
@@ -194,6 +198,9 @@ impl Node {
 
 /// Everything but logs, which are the kubelet's to delete.
 const KEPT: [&str; 5] = ["root", "state", "images", "mounts", "addresses"];
+
+/// What the first container makes for all that come after it.
+const SHARED: &str = "images/mount-points";
 
 #[derive(Debug, PartialEq)]
 struct Inventory {

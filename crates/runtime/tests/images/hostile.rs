@@ -169,7 +169,7 @@ async fn fails(fake: Fake) -> ImageError {
 fn open(place: &Place) -> Arc<ImageStore> {
     let mut config = place.config();
     config.registries.retry_after = Duration::from_millis(1);
-    config.registries.patience = Duration::from_secs(5);
+    config.registries.patience = Duration::from_secs(60);
     ImageStore::open(config).unwrap()
 }
 

@@ -128,7 +128,7 @@ async fn a_pull_that_nobody_waits_for_leaves_nothing() {
             images.remove(&pulled.unwrap()).unwrap();
         }
         // Threads that unpack end when they see that nothing more comes.
-        tokio::time::timeout(Duration::from_secs(10), async {
+        tokio::time::timeout(Duration::from_secs(120), async {
             while place.counts()[3] > 0 {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
@@ -171,37 +171,18 @@ impl Registry {
     /// With TLS there is one user, `someone`, whose password is `right`.
     fn start(tls: Option<&Tls>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let host = format!("127.0.0.1:{port}");
-        let mut config = json!({
-            "version": 0.1, "log": {"level": "error"},
-            "storage": {"filesystem": {"rootdirectory": folder.path().join("data")}},
-            "http": {"addr": host, "secret": "x"},
-        });
-        if let Some(tls) = tls {
-            let users = folder.path().join("users");
-            let made = run("htpasswd", &["-nbB", "someone", "right"]);
-            fs::write(&users, made).unwrap();
-            config["auth"] = json!({"htpasswd": {"realm": "test", "path": users}});
-            config["http"]["tls"] = json!({"certificate": tls.certificate, "key": tls.key});
-        }
-        let file = folder.path().join("config.yml");
-        fs::write(&file, config.to_string()).unwrap();
-        let child = Command::new("docker-registry")
-            .arg("serve")
-            .arg(&file)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        let child =
-            child.unwrap_or_else(|error| panic!("docker-registry: {error}; see scripts/test-prereqs.sh"));
-        for _ in 0..500 {
-            if std::net::TcpStream::connect(&host).is_ok() {
-                break;
+        loop {
+            // Whoever else looks for a free port may take it before the registry does, which then ends.
+            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let host = format!("127.0.0.1:{port}");
+            let mut child = serve(folder.path(), &host, tls);
+            while child.try_wait().unwrap().is_none() {
+                if std::net::TcpStream::connect(&host).is_ok() && child.try_wait().unwrap().is_none() {
+                    return Self { child, host, _folder: folder, with_tls: tls.is_some() };
+                }
+                std::thread::sleep(Duration::from_millis(20));
             }
-            std::thread::sleep(Duration::from_millis(20));
         }
-        Self { child, host, _folder: folder, with_tls: tls.is_some() }
     }
 
     /// Pushes an image of two layers; the upper holds a file with this content.
@@ -220,6 +201,27 @@ impl Registry {
         arguments.push(format!("docker://{}/{name}", self.host));
         run("skopeo", &arguments.iter().map(String::as_str).collect::<Vec<_>>());
     }
+}
+
+/// Starts a registry that keeps its things in a folder.
+fn serve(folder: &Path, host: &str, tls: Option<&Tls>) -> Child {
+    let mut config = json!({
+        "version": 0.1, "log": {"level": "error"},
+        "storage": {"filesystem": {"rootdirectory": folder.join("data")}},
+        "http": {"addr": host, "secret": "x"},
+    });
+    if let Some(tls) = tls {
+        let users = folder.join("users");
+        fs::write(&users, run("htpasswd", &["-nbB", "someone", "right"])).unwrap();
+        config["auth"] = json!({"htpasswd": {"realm": "test", "path": users}});
+        config["http"]["tls"] = json!({"certificate": tls.certificate, "key": tls.key});
+    }
+    let file = folder.join("config.yml");
+    fs::write(&file, config.to_string()).unwrap();
+    let nothing = || Stdio::null();
+    let child =
+        Command::new("docker-registry").arg("serve").arg(&file).stdout(nothing()).stderr(nothing()).spawn();
+    child.unwrap_or_else(|error| panic!("docker-registry: {error}; see scripts/test-prereqs.sh"))
 }
 
 impl Drop for Registry {

@@ -139,8 +139,8 @@ impl Place {
             while fs::read_to_string(&refused).unwrap().trim() == "max 0" {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
-            let processes = fs::read_to_string(self.group(&id).join("pids.current")).unwrap();
-            assert!(processes.trim().parse::<u32>().unwrap() <= 50, "{processes}");
+            let processes = fs::read_to_string(self.group(&id).join("cgroup.procs")).unwrap().lines().count();
+            assert!(processes <= 50, "{processes} processes");
             self.node.runtime.stop_container(&id, Duration::ZERO).await.unwrap();
             assert_eq!(self.node.status(&id).await.exit_code, 137);
         }
