@@ -207,7 +207,11 @@ fn write_objects(caches: &Caches, text: &mut Text) {
     text.family("apiserver_storage_objects", "gauge", "Objects that are kept.");
     for cache in caches.all() {
         let resource = crate::status::qualified(cache.hub.resource);
-        text.sample("apiserver_storage_objects", &[("resource", &resource)], cache.snapshot().entries.count());
+        text.sample(
+            "apiserver_storage_objects",
+            &[("resource", &resource)],
+            cache.snapshot().entries.count(),
+        );
     }
 }
 
