@@ -71,9 +71,12 @@ async fn pods_are_counted_listed_and_the_list_goes_before_the_object() {
     counted("2").await;
 
     // When everything is said, nothing is written any more.
-    let before = cluster.store.revision();
-    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-    assert_eq!(cluster.store.revision(), before);
+    eventually("it comes to rest", async || {
+        let before = cluster.store.revision();
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        (cluster.store.revision() == before).then_some(())
+    })
+    .await;
 
     maps.delete("web", &DeleteOptions::default()).await.unwrap();
     eventually("it is gone, and its list", async || {

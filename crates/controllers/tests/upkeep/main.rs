@@ -191,49 +191,58 @@ async fn a_quota_says_what_is_used_and_gets_back_what_goes() {
     cluster.stop().await;
 }
 
+fn claim(name: &str) -> Value {
+    object(&format!(
+        "{{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {{name: {name}}}, spec: {{accessModes: \
+         [ReadWriteOnce], resources: {{requests: {{storage: 1Gi}}}}}}}}"
+    ))
+}
+
+fn volume(name: &str) -> Value {
+    object(&format!(
+        "{{apiVersion: v1, kind: PersistentVolume, metadata: {{name: {name}}}, spec: {{capacity: {{storage: 1Gi}}, \
+         accessModes: [ReadWriteOnce], hostPath: {{path: /x}}}}}}"
+    ))
+}
+
+/// Somebody takes the protection of an object away; it is given back.
+async fn gets_it_back(of: &Access, name: &str, finalizer: &str) {
+    of.patch(name, &merge(r#"{"metadata":{"finalizers":null}}"#)).await.unwrap();
+    eventually("it is protected", async || {
+        of.get(name).await.unwrap().meta().has_finalizer(finalizer).then_some(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_claim_stays_while_a_pod_has_it_and_a_volume_while_a_claim_has_it() {
     let cluster = Controlled::start().await;
     let (claims, pods) = (cluster.of("", "persistentvolumeclaims"), cluster.of("", "pods"));
     let volumes = of_cluster(&cluster, "", "persistentvolumes");
-    claims
-        .create(&object(
-            "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c}, spec: {accessModes: [ReadWriteOnce], \
-             resources: {requests: {storage: 1Gi}}}}",
-        ))
-        .await
-        .unwrap();
+    claims.create(&claim("c")).await.unwrap();
     pods.create(&object(
         "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {nodeName: node-1, containers: [{name: c, image: i}], \
          volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]}}",
     ))
     .await
     .unwrap();
-    // Somebody took the protection away; it is given back.
-    claims.patch("c", &merge(r#"{"metadata":{"finalizers":null}}"#)).await.unwrap();
-    eventually("the claim is protected", async || {
-        claims.get("c").await.unwrap().meta().has_finalizer("kubernetes.io/pvc-protection").then_some(())
-    })
-    .await;
+    gets_it_back(&claims, "c", "kubernetes.io/pvc-protection").await;
     claims.delete("c", &DeleteOptions::default()).await.unwrap();
-    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    // The controller has had its turn: it has seen to one that came later.
+    claims.create(&claim("later")).await.unwrap();
+    gets_it_back(&claims, "later", "kubernetes.io/pvc-protection").await;
     assert!(claims.get("c").await.unwrap().meta().is_being_deleted());
     pods.delete("p", &DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() })
         .await
         .unwrap();
     eventually("the claim is gone", async || claims.find("c").await.unwrap().is_none().then_some(())).await;
 
-    volumes
-        .create(&object(
-            "{apiVersion: v1, kind: PersistentVolume, metadata: {name: v}, spec: {capacity: {storage: 1Gi}, accessModes: \
-             [ReadWriteOnce], hostPath: {path: /x}}}",
-        ))
-        .await
-        .unwrap();
+    volumes.create(&volume("v")).await.unwrap();
     let statuses = volumes.clone().subresource("status");
     statuses.patch("v", &merge(r#"{"status":{"phase":"Bound"}}"#)).await.unwrap();
     volumes.delete("v", &DeleteOptions::default()).await.unwrap();
-    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    volumes.create(&volume("later")).await.unwrap();
+    gets_it_back(&volumes, "later", "kubernetes.io/pv-protection").await;
     assert!(volumes.get("v").await.unwrap().meta().is_being_deleted());
     statuses.patch("v", &merge(r#"{"status":{"phase":"Released"}}"#)).await.unwrap();
     eventually("the volume is gone", async || volumes.find("v").await.unwrap().is_none().then_some(())).await;

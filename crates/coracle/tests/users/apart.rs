@@ -75,13 +75,13 @@ fn live(server: &Server, folder: &Path) {
     server.kubectl(&["expose", "deployment", "web", "--port=80"]);
     apply(server, folder, "objects.yaml", OBJECTS);
     for workload in ["deployment/web", "statefulset/db", "daemonset/agent"] {
-        server.kubectl(&["rollout", "status", workload, "--timeout=90s"]);
+        server.kubectl(&["rollout", "status", workload, "--timeout=180s"]);
     }
-    server.kubectl(&["wait", "--for=condition=Complete", "job/once", "--timeout=90s"]);
+    server.kubectl(&["wait", "--for=condition=Complete", "job/once", "--timeout=180s"]);
     server.kubectl(&["set", "image", "deployment/web", "one=two"]);
-    server.kubectl(&["rollout", "status", "deployment/web", "--timeout=90s"]);
+    server.kubectl(&["rollout", "status", "deployment/web", "--timeout=180s"]);
     server.kubectl(&["rollout", "undo", "deployment/web"]);
-    server.kubectl(&["rollout", "status", "deployment/web", "--timeout=90s"]);
+    server.kubectl(&["rollout", "status", "deployment/web", "--timeout=180s"]);
     server.kubectl(&["scale", "deployment", "web", "--replicas=2"]);
     until("its Service leads to two pods", || {
         let slices = ["get", "endpointslices", "-l", "kubernetes.io/service-name=web"];
@@ -99,7 +99,7 @@ fn live(server: &Server, folder: &Path) {
         let made = "serviceaccount/default\nconfigmap/kube-root-ca.crt\n";
         server.kubectl(&["-n", "full", "get", "serviceaccounts,configmaps", "-o", "name"]) == made
     });
-    server.kubectl(&["delete", "namespace", "full", "--timeout=90s"]);
+    server.kubectl(&["delete", "namespace", "full", "--timeout=180s"]);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! The controllers in the server's process, and as a process of their own: both must do the same.
 
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use crate::cluster::Server;
+use crate::simulated::until;
 
 const SET: &str = r#"{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"name":"web"},"spec":{"replicas":3,
   "selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},
@@ -11,15 +11,7 @@ const SET: &str = r#"{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{"na
 
 /// Asks until the answer is the expected one.
 fn becomes(server: &Server, arguments: &[&str], expected: &str) {
-    let mut answer = String::new();
-    for _ in 0..100 {
-        answer = server.kubectl(arguments);
-        if answer == expected {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    panic!("{arguments:?}: {answer:?}, not {expected:?}");
+    until(&format!("{arguments:?} is {expected:?}"), || server.kubectl(arguments) == expected);
 }
 
 /// What must come about wherever the controllers run.

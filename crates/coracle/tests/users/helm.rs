@@ -135,13 +135,13 @@ fn a_chart_is_installed_upgraded_rolled_back_and_uninstalled() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), "3", &[]);
     let man = Helmsman::new(&server, folder.path());
-    man.helm(&["install", "web", "shop", "--wait", "--timeout", "90s"]);
+    man.helm(&["install", "web", "shop", "--wait", "--timeout", "180s"]);
     man.stands("shop:1", "hello");
     assert_eq!(man.history(), ["deployed"]);
     until("the hook's end was told", || man.hooks_done() == 1);
     let jobs = || server.kubectl(&["get", "jobs", "-o", "name"]);
     assert_eq!(jobs(), "", "a hook that succeeded goes");
-    man.helm(&["test", "web", "--timeout", "60s"]);
+    man.helm(&["test", "web", "--timeout", "180s"]);
 
     man.helm(&[
         "upgrade",
@@ -151,7 +151,7 @@ fn a_chart_is_installed_upgraded_rolled_back_and_uninstalled() {
         "image=shop:2,greeting=ahoy",
         "--wait",
         "--timeout",
-        "90s",
+        "180s",
     ]);
     man.stands("shop:2", "ahoy");
     assert_eq!(man.history(), ["superseded", "deployed"]);
@@ -164,7 +164,7 @@ fn a_chart_is_installed_upgraded_rolled_back_and_uninstalled() {
     assert_eq!(man.history(), ["superseded", "deployed", "failed"]);
     assert_eq!(man.of_deployment("{.spec.template.spec.containers[0].image}"), "shop:3");
 
-    man.helm(&["rollback", "web", "1", "--wait", "--timeout", "90s"]);
+    man.helm(&["rollback", "web", "1", "--wait", "--timeout", "180s"]);
     man.stands("shop:1", "hello");
     assert_eq!(man.history(), ["superseded", "superseded", "failed", "deployed"]);
     let images = "jsonpath={.items[*].spec.containers[0].image}";
@@ -172,7 +172,7 @@ fn a_chart_is_installed_upgraded_rolled_back_and_uninstalled() {
         server.kubectl(&["get", "pods", "-l", "app=web", "-o", images]) == "shop:1 shop:1 shop:1"
     });
 
-    man.helm(&["uninstall", "web", "--wait", "--timeout", "90s"]);
+    man.helm(&["uninstall", "web", "--wait", "--timeout", "180s"]);
     let kinds = "deployments,services,configmaps,serviceaccounts,secrets,jobs";
     let left = server.kubectl(&["get", kinds, "-l", "app=web", "-o", "name"]);
     assert_eq!(left, "");

@@ -23,7 +23,7 @@ fn count(server: &Server, arguments: &[&str]) -> usize {
 fn a_deployment_is_rolled_out_paused_rolled_back_scaled_and_deleted_with_all_it_owns() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), "20", &[]);
-    let settles = || drop(server.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]));
+    let settles = || drop(server.kubectl(&["rollout", "status", "deployment/web", "--timeout=180s"]));
     let images = || {
         let told = server.kubectl(&["get", "pods", "-o", "jsonpath={.items[*].spec.containers[0].image}"]);
         let mut images: Vec<String> = told.split_whitespace().map(str::to_string).collect();
@@ -72,7 +72,7 @@ fn a_node_that_dies_loses_its_pods_and_they_are_replaced() {
                 containers: [{name: c, image: i}]\n      tolerations:\n      \
                 - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 1}\n";
     apply(&server, folder.path(), "web.yaml", spec);
-    server.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]);
+    server.kubectl(&["rollout", "status", "deployment/web", "--timeout=180s"]);
     let node = server.kubectl(&["get", "pods", "-o", "jsonpath={.items[0].spec.nodeName}"]);
     server.kubectl(&["label", "node", &node, "coracle.local/simulate=dead"]);
     until("it is not ready", || server.kubectl(&["get", "node", &node]).contains("NotReady"));
@@ -94,7 +94,7 @@ fn daemon_set(server: &Server, folder: &Path) {
                 selector: {matchLabels: {app: agent}}\n  template:\n    metadata: {labels: {app: agent}}\n    \
                 spec: {containers: [{name: c, image: i}]}\n";
     apply(server, folder, "agent.yaml", spec);
-    server.kubectl(&["rollout", "status", "daemonset/agent", "--timeout=60s"]);
+    server.kubectl(&["rollout", "status", "daemonset/agent", "--timeout=180s"]);
     let nodes =
         server.kubectl(&["get", "pods", "-l", "app=agent", "-o", "jsonpath={.items[*].spec.nodeName}"]);
     let mut nodes: Vec<&str> = nodes.split_whitespace().collect();
@@ -114,7 +114,7 @@ fn every_node_has_its_daemon_a_service_its_endpoints_and_a_namespace_empties() {
     });
     server.kubectl(&["-n", "full", "create", "deployment", "web", "--image=i", "--replicas=3"]);
     server.kubectl(&["-n", "full", "expose", "deployment", "web", "--port=80"]);
-    server.kubectl(&["-n", "full", "rollout", "status", "deployment/web", "--timeout=60s"]);
+    server.kubectl(&["-n", "full", "rollout", "status", "deployment/web", "--timeout=180s"]);
     until("its Service leads to three pods", || {
         let path = "jsonpath={.items[*].endpoints[*].addresses[0]}";
         let told = server.kubectl(&["-n", "full", "get", "endpointslices", "-o", path]);
@@ -126,7 +126,7 @@ fn every_node_has_its_daemon_a_service_its_endpoints_and_a_namespace_empties() {
     });
     let refused = server.refused(&["-n", "full", "run", "more", "--image=i"]);
     assert!(refused.contains("exceeded quota: few"), "{refused}");
-    server.kubectl(&["delete", "namespace", "full", "--timeout=60s"]);
+    server.kubectl(&["delete", "namespace", "full", "--timeout=180s"]);
     server.stop();
 }
 
@@ -183,7 +183,7 @@ fn a_stateful_set_comes_in_order_and_a_budget_holds_an_eviction_back() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), "20", &[]);
     apply(&server, folder.path(), "db.yaml", STATEFUL);
-    server.kubectl(&["rollout", "status", "statefulset/db", "--timeout=60s"]);
+    server.kubectl(&["rollout", "status", "statefulset/db", "--timeout=180s"]);
     let created =
         |name: &str| server.kubectl(&["get", "pod", name, "-o", "jsonpath={.metadata.creationTimestamp}"]);
     let ready = |name: &str| {
@@ -201,12 +201,12 @@ fn a_stateful_set_comes_in_order_and_a_budget_holds_an_eviction_back() {
         server.kubectl(&["get", "pdb", "db", "-o", "jsonpath={.status.currentHealthy}"]) == "3"
     });
     let node = server.kubectl(&["get", "pod", "db-1", "-o", "jsonpath={.spec.nodeName}"]);
-    let held = server.refused(&["drain", &node, "--ignore-daemonsets", "--timeout=3s"]);
+    let held = server.refused(&["drain", &node, "--ignore-daemonsets", "--timeout=10s"]);
     assert!(held.contains("db-1"), "{held}");
     let going = "jsonpath={.metadata.deletionTimestamp}";
     assert_eq!(server.kubectl(&["get", "pod", "db-1", "-o", going]), "");
     server.kubectl(&["delete", "pdb", "db"]);
-    server.kubectl(&["drain", &node, "--ignore-daemonsets", "--timeout=30s"]);
+    server.kubectl(&["drain", &node, "--ignore-daemonsets", "--timeout=180s"]);
     server.stop();
 }
 
@@ -221,7 +221,7 @@ fn a_job_and_a_cron_job_complete() {
          spec: {{schedule: '* * * * *', jobTemplate: {{spec: {pod}}}}}}}\n"
     );
     apply(&server, folder.path(), "jobs.yaml", &text);
-    server.kubectl(&["wait", "--for=condition=Complete", "job/once", "--timeout=60s"]);
+    server.kubectl(&["wait", "--for=condition=Complete", "job/once", "--timeout=180s"]);
     assert!(why(&server, &["job/once"]).contains("is complete"));
     // At the next full minute, and a moment for its pod.
     until("the minute has come", || {

@@ -135,7 +135,7 @@ fn of_two_operators_one_works_and_the_other_takes_over() {
     });
     assert!(!third.leads(), "whoever comes later does not lead");
 
-    server.kubectl(&["delete", "configmap", "web", "--timeout=60s"]);
+    server.kubectl(&["delete", "configmap", "web", "--timeout=180s"]);
     let farewell = ["get", "configmap", "farewell-web", "-o", "jsonpath={.data.by}"];
     assert_eq!(server.kubectl(&farewell), other.identity);
     until("what belonged to the ConfigMap is gone with it", || {

@@ -2,10 +2,9 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
 use crate::cluster::Server;
+use crate::simulated::until;
 
 /// Nodes as somebody makes them by hand, with room for two pods of one CPU each.
 fn make_nodes(server: &Server, folder: &Path, names: &[&str]) {
@@ -31,14 +30,12 @@ fn run_pod(server: &Server, name: &str) {
 
 /// What kubectl shows of a pod, once it is not empty.
 fn shown(server: &Server, name: &str, path: &str) -> String {
-    for _ in 0..400 {
-        let text = server.kubectl(&["get", "pod", name, "-o", &format!("jsonpath={path}")]);
-        if !text.is_empty() {
-            return text;
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-    panic!("{path} of {name} stays empty");
+    let mut text = String::new();
+    until(&format!("{path} of {name} is said"), || {
+        text = server.kubectl(&["get", "pod", name, "-o", &format!("jsonpath={path}")]);
+        !text.is_empty()
+    });
+    text
 }
 
 fn check_scheduling(server: &Server, folder: &Path) {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::cluster::Server;
 
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A cluster with nodes, controllers and a scheduler.
 pub(crate) fn start(folder: &Path, nodes: &str, more: &[&str]) -> Server {
@@ -50,8 +50,8 @@ fn a_deployment_becomes_available_and_its_pods_have_addresses() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), "5", &[]);
     server.kubectl(&["create", "deployment", "web", "--image=i", "--replicas=7"]);
-    server.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]);
-    server.kubectl(&["wait", "--for=condition=Available", "deployment/web", "--timeout=10s"]);
+    server.kubectl(&["rollout", "status", "deployment/web", "--timeout=180s"]);
+    server.kubectl(&["wait", "--for=condition=Available", "deployment/web", "--timeout=180s"]);
     let told = server.kubectl(&["get", "pods", "-o", "jsonpath={.items[*].status.podIP}"]);
     let mut addresses: Vec<&str> = told.split(' ').collect();
     addresses.sort_unstable();
@@ -64,8 +64,8 @@ fn a_deployment_becomes_available_and_its_pods_have_addresses() {
     assert_eq!(leases.lines().count(), 5, "{leases}");
     // A pod that is deleted ends and goes, as on a real node.
     let first = server.kubectl(&["get", "pods", "-o", "jsonpath={.items[0].metadata.name}"]);
-    server.kubectl(&["delete", "pod", &first, "--timeout=20s"]);
-    server.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]);
+    server.kubectl(&["delete", "pod", &first, "--timeout=180s"]);
+    server.kubectl(&["rollout", "status", "deployment/web", "--timeout=180s"]);
     server.stop();
 }
 
@@ -95,7 +95,7 @@ fn pods_live_as_their_annotation_says() {
     assert!(server.kubectl(&["get", "pod", "unready"]).contains("0/1"));
     phase("again", "CrashLoopBackOff");
     phase("nonsense", "CreateContainerConfigError");
-    server.kubectl(&["delete", "pods", "--all", "--timeout=30s"]);
+    server.kubectl(&["delete", "pods", "--all", "--timeout=180s"]);
     server.stop();
 }
 
@@ -104,12 +104,12 @@ fn a_fleet_that_is_started_again_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let server = start(folder.path(), "2", &[]);
     server.kubectl(&["create", "deployment", "web", "--image=i", "--replicas=2"]);
-    server.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]);
+    server.kubectl(&["rollout", "status", "deployment/web", "--timeout=180s"]);
     let pods = server.kubectl(&["get", "pods", "-o", "jsonpath={.items[*].status.podIP}"]);
     server.stop();
     let server = start(folder.path(), "2", &[]);
     assert_eq!(server.kubectl(&["get", "pods", "-o", "jsonpath={.items[*].status.podIP}"]), pods);
     server.kubectl(&["scale", "deployment", "web", "--replicas=3"]);
-    server.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]);
+    server.kubectl(&["rollout", "status", "deployment/web", "--timeout=180s"]);
     server.stop();
 }

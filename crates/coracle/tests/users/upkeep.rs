@@ -21,7 +21,7 @@ fn what_is_owned_stays_goes_before_or_goes_after_as_was_asked() {
     let server = start(folder.path(), "2", &[]);
     account_is_there(&server);
     let made = ["create", "deployment", "web", "--image=i", "--replicas=2"];
-    let ready = || drop(server.kubectl(&["rollout", "status", "deployment/web", "--timeout=60s"]));
+    let ready = || drop(server.kubectl(&["rollout", "status", "deployment/web", "--timeout=180s"]));
     server.kubectl(&made);
     ready();
     let (sets, pods) = (names(&server, &["replicasets"]), names(&server, &["pods"]));
@@ -50,7 +50,7 @@ fn what_is_owned_stays_goes_before_or_goes_after_as_was_asked() {
 
     // Whoever deletes a Job and says nothing else leaves its pods.
     server.kubectl(&["create", "job", "once", "--image=i"]);
-    server.kubectl(&["wait", "--for=condition=Complete", "job/once", "--timeout=60s"]);
+    server.kubectl(&["wait", "--for=condition=Complete", "job/once", "--timeout=180s"]);
     server.kubectl(&["delete", "--raw", "/apis/batch/v1/namespaces/default/jobs/once"]);
     until("the Job is gone", || names(&server, &["jobs"]).is_empty());
     let left = server.kubectl(&["get", "pods", "-o", "jsonpath={.items[*].metadata.ownerReferences}"]);
