@@ -1,13 +1,19 @@
 //! Which cluster of this machine is meant: everything it makes outside of its data directory carries a name that follows
 //! from that directory, so that several clusters live side by side, and each can be found and removed again.
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use ring::digest::{SHA256, digest};
+use rustix::fs::statfs;
+use rustix::mount::{MountFlags, mount};
 
 /// Where a cluster lives unless something else is said.
 pub(crate) const DEFAULT_DATA_DIR: &str = "/var/lib/coracle";
+
+/// Kinds of file systems that a reboot empties: tmpfs, ramfs.
+const IN_MEMORY: [rustix::fs::FsWord; 2] = [0x0102_1994, 0x8584_58f6];
 
 /// One cluster on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +60,17 @@ impl Instance {
         Path::new("/run/coracle").join(&self.id)
     }
 
+    /// Makes that folder, in memory: on a machine whose `/run` is on a disk a reboot would empty nothing, and every pod
+    /// would cost the disk dozens of files. A folder that is in use stays what it is.
+    pub(crate) fn make_run_dir(&self) -> io::Result<()> {
+        let folder = self.run_dir();
+        fs::create_dir_all(&folder)?;
+        if IN_MEMORY.contains(&statfs(&folder)?.f_type) || fs::read_dir(&folder)?.next().is_some() {
+            return Ok(());
+        }
+        Ok(mount("coracle", &folder, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"mode=755")?)
+    }
+
     /// The runtime of its node.
     pub(crate) fn runtime(&self) -> coracle_runtime::Config {
         coracle_runtime::Config {
@@ -92,7 +109,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("link");
         let real = folder.path().join("real");
-        std::fs::create_dir(&real).unwrap();
+        fs::create_dir(&real).unwrap();
         std::os::unix::fs::symlink(&real, &link).unwrap();
         assert_eq!(Instance::of(&link).unwrap(), Instance::of(&real).unwrap());
     }

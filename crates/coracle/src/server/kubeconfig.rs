@@ -1,22 +1,22 @@
 //! The files that let clients in.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use base64::Engine;
 
 use crate::certificates::{self, CertificateError, Certificates, Pair};
 
-/// Writes them all; the answer is the administrator's.
+/// Writes them all.
 pub(super) fn write(
     folder: &Path,
     address: SocketAddr,
     pki: &Certificates,
     authority: &Pair,
-) -> Result<PathBuf, CertificateError> {
+) -> Result<(), CertificateError> {
     let write = |name: &str, user: &Pair| {
         let file = folder.join(format!("{name}.kubeconfig"));
-        certificates::write_private(&file, &text(address, authority, name, user)).map(|()| file)
+        certificates::write_private(&file, &text(address, authority, name, user))
     };
     for component in ["controller-manager", "scheduler"] {
         write(component, &pki.component(component, authority)?)?;

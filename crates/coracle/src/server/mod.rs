@@ -153,7 +153,7 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     let own = [address.ip(), IpAddr::V4(Ipv4Addr::LOCALHOST), reachable];
     let addresses: Vec<IpAddr> = own.into_iter().chain(nth_address(&place.service_cidr, 1)).collect();
     let server = pki.server(&authority, &addresses)?;
-    let kubeconfig = kubeconfig::write(folder, local_address(address), &pki, &authority)?;
+    kubeconfig::write(folder, local_address(address), &pki, &authority)?;
 
     let shown = command.etcd_listen.as_ref().zip(opened.embedded.as_ref());
     let show = |(listen, store): (&Listen, &_)| {
@@ -162,7 +162,7 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     let face = shown.map(show).transpose()?;
     let journal = Journal::new();
     let config = command.config(&pki, &storage, advertised, place.service_cidr, journal.clone())?;
-    let lines = readiness(local_address(address), &kubeconfig, face.as_ref());
+    let lines = readiness(local_address(address), &command.kubectl(), face.as_ref());
     let ready = || {
         if command.no_node {
             process::announce(&lines);
@@ -226,6 +226,16 @@ async fn run_node(
 }
 
 impl Server {
+    /// How whoever has typed this types `kubectl`.
+    fn kubectl(&self) -> String {
+        let program = std::env::args_os().next().unwrap_or_else(|| "coracle".into());
+        let program = program.to_string_lossy();
+        match self.data_dir == Path::new(DEFAULT_DATA_DIR) {
+            true => format!("{program} kubectl"),
+            false => format!("{program} kubectl --data-dir {}", self.data_dir.display()),
+        }
+    }
+
     /// What the node of this machine is told, if there is to be one.
     fn node(
         &self,
@@ -239,6 +249,10 @@ impl Server {
         if self.no_node {
             return Ok(None);
         }
+        if !rustix::process::geteuid().is_root() {
+            return Err(NodeError::NotRoot.into());
+        }
+        instance.make_run_dir().map_err(NodeError::RunDir)?;
         place::show(instance, place)?;
         let name = self.network.node_name.clone().unwrap_or_else(|| host::name().to_lowercase());
         let addresses = [address, IpAddr::V4(Ipv4Addr::LOCALHOST)];
@@ -422,11 +436,8 @@ async fn end(mut stop: watch::Receiver<bool>, tasks: &Tasks) -> Infallible {
 }
 
 /// What it says when it is ready.
-fn readiness(address: SocketAddr, kubeconfig: &Path, face: Option<&Face>) -> String {
-    let mut lines = format!(
-        "coracle is ready at https://{address}\n  kubectl --kubeconfig {} get namespaces\n",
-        kubeconfig.display()
-    );
+fn readiness(address: SocketAddr, kubectl: &str, face: Option<&Face>) -> String {
+    let mut lines = format!("coracle is ready at https://{address}\n  {kubectl} get all -A\n");
     if let Some(face) = face {
         lines.push_str(&format!("  etcdctl --endpoints {}\n", face.url()));
     }

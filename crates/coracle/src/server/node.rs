@@ -58,6 +58,8 @@ pub(super) struct Settings {
 pub(crate) enum NodeError {
     #[error("a node needs root; `coracle server --no-node` does not")]
     NotRoot,
+    #[error("no folder for what a reboot empties can be made in /run")]
+    RunDir(#[source] io::Error),
     #[error("the threads of the node cannot be started")]
     Threads(#[source] io::Error),
     #[error("the network of pods cannot be made")]
@@ -95,9 +97,6 @@ impl Node {
     /// Opens everything that a node has and begins; what it asks of the API waits until the server behind the door is
     /// there.
     pub(super) async fn begin(settings: Settings, door: &InProcess) -> Result<Node, NodeError> {
-        if !rustix::process::geteuid().is_root() {
-            return Err(NodeError::NotRoot);
-        }
         let threads = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("node")

@@ -65,10 +65,19 @@ fn stage(stage: &Value) -> Option<Entry> {
     Some(Entry { when: time(text(stage, &["when"]))?, who: text(stage, &["who"]).to_string(), what })
 }
 
-/// When an event was seen last.
+/// When an event was seen last. Its times are whole seconds, but its name ends with the moment at which it was first told.
 pub(super) fn event_time(event: &Value) -> Option<Timestamp> {
     let path = ["lastTimestamp", "eventTime", "firstTimestamp"];
-    path.iter().find_map(|name| time(text(event, &[name])))
+    let told = path.iter().find_map(|name| time(text(event, &[name])))?;
+    let moment = named_moment(event.meta().name());
+    Some(moment.filter(|moment| moment.unix_seconds() == told.unix_seconds()).unwrap_or(told))
+}
+
+/// The moment in the name of an event: nanoseconds in hexadecimal digits after the last dot.
+fn named_moment(name: &str) -> Option<Timestamp> {
+    let nanos = i64::from_str_radix(name.rsplit_once('.')?.1, 16).ok()?;
+    let rest = u32::try_from(nanos.rem_euclid(1_000_000_000)).ok()?;
+    Some(Timestamp::from_unix(nanos.div_euclid(1_000_000_000), rest))
 }
 
 fn event(event: &Value) -> Option<Entry> {
@@ -111,4 +120,30 @@ fn container(status: &Value) -> Vec<Entry> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use coracle_api::codec::yaml;
+
+    use super::*;
+
+    fn check(event: &str, expected: &str) {
+        let event = yaml::decode(event.as_bytes()).unwrap();
+        assert_eq!(MicroTime(event_time(&event).unwrap()).text(), expected);
+    }
+
+    #[test]
+    fn an_event_tells_its_moment_by_its_name_as_long_as_it_was_told_once() {
+        let named = |name: &str, last: &str| format!("metadata: {{name: {name}}}\nlastTimestamp: '{last}'");
+        let first = "2026-03-09T06:56:16Z";
+        check(&named("web.189b19eb2a9e6d15", first), "2026-03-09T06:56:16.123456Z");
+        check(&named("web.189b19eb2a9e6d15", "2026-03-09T07:00:00Z"), "2026-03-09T07:00:00.000000Z");
+        check(&named("web.by-hand", first), "2026-03-09T06:56:16.000000Z");
+        check(&named("web", first), "2026-03-09T06:56:16.000000Z");
+        check(
+            "metadata: {name: web}\neventTime: '2026-03-09T06:56:16.250000Z'",
+            "2026-03-09T06:56:16.250000Z",
+        );
+    }
 }
