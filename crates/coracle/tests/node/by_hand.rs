@@ -40,7 +40,7 @@ fn a_node_is_looked_at_and_given_images_without_its_api() {
     look_into(&machine);
     bring_images(&machine);
     machine.start();
-    machine.kubectl("delete pod printer --timeout=100s");
+    machine.kubectl("delete pod printer --timeout=300s");
     eventually("nothing runs", || match machine.types("coracle ctr ps") {
         table if table.contains("printer") => Err(table),
         _ => Ok(()),

@@ -40,15 +40,15 @@ fn plugins_connect_pods_and_are_told_all_they_need() {
         },
     });
     fs::write(configurations.join("10-bridge.conf"), bridge.to_string()).unwrap();
-    machine.kubectl("wait --for=condition=Ready node/node-1 --timeout=120s");
+    machine.kubectl("wait --for=condition=Ready node/node-1 --timeout=300s");
     machine.apply(&[shell("one", "exec sleep 1000"), shell("two", "exec sleep 1000")]);
-    machine.kubectl("wait --for=condition=Ready pod/one pod/two --timeout=120s");
+    machine.kubectl("wait --for=condition=Ready pod/one pod/two --timeout=300s");
     pods_are_connected(&machine, &range);
     let given = |address: &str| addresses.join("pods").join(address);
     let of =
         ["one", "two"].map(|pod| machine.kubectl(&format!("get pod {pod} -o jsonpath={{.status.podIP}}")));
     of.iter().for_each(|address| assert!(given(address).exists(), "{address} is not written down"));
-    machine.kubectl("delete pod one two --timeout=120s");
+    machine.kubectl("delete pod one two --timeout=300s");
     eventually("addresses are given back", || {
         let left: Vec<&String> = of.iter().filter(|address| given(address).exists()).collect();
         if left.is_empty() { Ok(()) } else { Err(left) }
@@ -107,7 +107,7 @@ fn a_plugin_hears_what_it_needs(machine: &Machine, configurations: &Path) {
         assert!(added.contains(words), "{words}: {added}");
     }
     assert!(call("DEL").is_none(), "nobody asked for it to be deleted");
-    machine.kubectl("delete pod told --timeout=120s");
+    machine.kubectl("delete pod told --timeout=300s");
     eventually("the plugin is asked to delete", || call("DEL").map(drop).ok_or("not yet"));
     fs::remove_file(configurations.join("00-recorder.conf")).unwrap();
 }

@@ -10,7 +10,7 @@ use crate::pods::echo;
 const CYCLES: u64 = 300;
 const AT_ONCE: u64 = 50;
 /// How long that many may take on a machine that has much else to do.
-const PATIENCE: &str = "300s";
+const PATIENCE: &str = "600s";
 /// How many pods that hang are told of in full.
 const TOLD: usize = 3;
 
@@ -18,7 +18,7 @@ const TOLD: usize = 3;
 fn three_hundred_pods_come_and_go_and_leave_nothing() {
     let machine = Machine::new();
     machine.start();
-    machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=120s");
+    machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=300s");
     let before = machine.inventory();
     let cycles = number("CORACLE_CYCLES").unwrap_or(CYCLES);
     for batch in 0..cycles.div_ceil(AT_ONCE) {

@@ -40,7 +40,7 @@ fn pods_outlive_the_server() {
     machine.start();
     machine.kubectl("create deployment echo --image=coracle.local/echo --replicas=2");
     machine.kubectl("expose deployment echo --port=80 --target-port=8080 --type=NodePort");
-    machine.kubectl("rollout status deployment/echo --timeout=120s");
+    machine.kubectl("rollout status deployment/echo --timeout=300s");
     let port = machine.kubectl("get service echo -o jsonpath={.spec.ports[0].nodePort}");
     let url = format!("http://192.0.2.2:{port}/");
     let answers = || machine.run("curl", &["--silent", "--fail", "--retry", "3", "--max-time", "5", &url]);

@@ -23,7 +23,7 @@ fn there_are_ways_into_a_pod() {
     pod["spec"]["restartPolicy"] = json!("Never");
     pod["spec"]["containers"][0]["stdin"] = json!(true);
     machine.apply(&[pod, echo("web", &[])]);
-    machine.kubectl("wait --for=condition=Ready pod/box pod/web --timeout=100s");
+    machine.kubectl("wait --for=condition=Ready pod/box pod/web --timeout=300s");
     commands(&machine);
     copies(&machine);
     let followed = machine.speaking(&["logs", "-f", "box"]);
@@ -45,7 +45,7 @@ fn there_are_ways_into_a_pod() {
     {
         assert!(described.contains(words), "{words}:\n{described}");
     }
-    machine.kubectl("delete pod --all --timeout=100s");
+    machine.kubectl("delete pod --all --timeout=300s");
     machine.stop_and_reset();
     machine.has_nothing();
 }
@@ -75,7 +75,7 @@ fn ports(machine: &Machine) {
     let url = format!("http://127.0.0.1:{port}/");
     let answer = machine.run("curl", &["--silent", "--fail", "--max-time", "10", &url]);
     assert!(answer.contains("\"host\":\"web\""), "{answer}");
-    machine.kubectl("delete pod web --timeout=100s");
+    machine.kubectl("delete pod web --timeout=300s");
     let refused = machine.command("curl", &["--silent", "--max-time", "10", &url]).status().unwrap();
     assert!(!refused.success(), "nobody is there any more");
     let mut told = String::new();
@@ -97,10 +97,10 @@ fn ports(machine: &Machine) {
 fn a_deployment_is_rolled_out_and_back() {
     let machine = Machine::new();
     machine.start();
-    machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=120s");
+    machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=300s");
     machine.kubectl("create deployment web --image=coracle.local/echo --replicas=3");
     machine.kubectl("expose deployment web --port=80 --target-port=8080 --type=NodePort");
-    machine.kubectl("rollout status deployment/web --timeout=120s");
+    machine.kubectl("rollout status deployment/web --timeout=300s");
     let address = machine.kubectl("get service web -o jsonpath={.spec.clusterIP}");
     let port = machine.kubectl("get service web -o jsonpath={.spec.ports[0].nodePort}");
     let says = |url: &str, words: &str| {
@@ -112,12 +112,12 @@ fn a_deployment_is_rolled_out_and_back() {
     says(&format!("http://{address}/"), "\"host\":\"web-");
     says(&format!("http://192.0.2.2:{port}/"), "\"host\":\"web-");
     machine.kubectl("set env deployment/web COLOR=green");
-    machine.kubectl("rollout status deployment/web --timeout=120s");
+    machine.kubectl("rollout status deployment/web --timeout=300s");
     says(&format!("http://{address}/"), "\"COLOR\":\"green\"");
     let history = machine.kubectl("rollout history deployment/web");
     assert!(history.contains("\n1 ") && history.contains("\n2 "), "{history}");
     machine.kubectl("rollout undo deployment/web");
-    machine.kubectl("rollout status deployment/web --timeout=120s");
+    machine.kubectl("rollout status deployment/web --timeout=300s");
     eventually("all are of the first revision again", || {
         let output =
             machine.command("curl", &["--silent", "--max-time", "5", &format!("http://{address}/")]).output();

@@ -51,7 +51,7 @@ fn pods_services_and_names_do_not_notice_that_the_server_is_killed() {
     assert_eq!(self::lasting(&machine), lasting, "containers that were to stay are others");
     the_witness_saw_no_gap(&machine);
     traffic.never_failed();
-    machine.kubectl("delete pods -l for=test --grace-period=1 --timeout=100s");
+    machine.kubectl("delete pods -l for=test --grace-period=1 --timeout=300s");
     machine.is_again(&before);
     machine.stop_and_reset();
     machine.has_nothing();
@@ -69,10 +69,10 @@ fn die_at_some_moment(machine: &Machine, dice: &mut Dice) {
 
 /// Two pods behind a Service, which is asked for without end, as is its name.
 fn begin_with_a_service(machine: &Machine) -> Traffic {
-    machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=120s");
+    machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=300s");
     machine.kubectl("create deployment echo --image=coracle.local/echo --replicas=2");
     machine.kubectl("expose deployment echo --port=80 --target-port=8080");
-    machine.kubectl("rollout status deployment/echo --timeout=120s");
+    machine.kubectl("rollout status deployment/echo --timeout=300s");
     let service = machine.kubectl("get service echo -o jsonpath={.spec.clusterIP}").parse().unwrap();
     let dns = machine.kubectl("-n kube-system get service kube-dns -o jsonpath={.spec.clusterIP}");
     let traffic = Traffic::begin(machine, service, dns.parse().unwrap());

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 const CORACLE: &str = env!("CARGO_BIN_EXE_coracle");
 
 /// How long anything may take that a test waits for: this says "never", not "too slow".
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 pub(crate) struct Machine {
     namespace: String,

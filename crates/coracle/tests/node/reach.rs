@@ -7,10 +7,10 @@ use crate::machine::{Machine, eventually};
 fn without_a_default_route_the_machine_reaches_services() {
     let machine = Machine::isolated();
     machine.start();
-    machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=120s");
+    machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=300s");
     machine.kubectl("create deployment echo --image=coracle.local/echo");
     machine.kubectl("expose deployment echo --port=80 --target-port=8080");
-    machine.kubectl("rollout status deployment/echo --timeout=120s");
+    machine.kubectl("rollout status deployment/echo --timeout=300s");
     let address = machine.kubectl("get service echo -o jsonpath={.spec.clusterIP}");
     eventually("the machine reaches the Service", || {
         let url = format!("http://{address}/");

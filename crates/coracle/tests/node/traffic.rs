@@ -16,7 +16,7 @@ pub(crate) struct Traffic {
 }
 
 /// How long an answer may take on a machine that has much to do.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(30);
 const NAME: [&str; 5] = ["echo", "default", "svc", "cluster", "local"];
 
 impl Traffic {

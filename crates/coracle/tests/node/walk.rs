@@ -15,7 +15,7 @@ fn a_pod_is_seen_on_its_node_at_each_step_of_its_life() {
     let machine = Machine::new();
     machine.import_tools();
     machine.start();
-    machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=120s");
+    machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=300s");
     let before = machine.inventory();
     fs::write(machine.folder().join("meminfo"), "MemTotal: 4242 kB\n").unwrap();
     machine.apply(&[
@@ -25,14 +25,14 @@ fn a_pod_is_seen_on_its_node_at_each_step_of_its_life() {
         too_large(),
         failing_hook(),
     ]);
-    machine.kubectl("wait --for=condition=Ready pod/walker --timeout=100s");
+    machine.kubectl("wait --for=condition=Ready pod/walker --timeout=300s");
     let uid = machine.kubectl("get pod walker -o jsonpath={.metadata.uid}");
     cgroup_and_folders(&machine, &uid);
     network(&machine);
     environment_and_logs(&machine, &uid);
     events_and_conditions(&machine);
     those_that_do_not_get_far(&machine);
-    machine.kubectl("delete pod --all --timeout=100s");
+    machine.kubectl("delete pod --all --timeout=300s");
     machine.is_again(&before);
 }
 
@@ -241,7 +241,7 @@ fn volumes_follow_their_config_maps_and_secrets() {
         {"name": "both", "projected": {"sources": [{"configMap": {"name": "settings"}}, {"secret": {"name": "keys"}}]}},
     ]);
     machine.apply(&[pod]);
-    machine.kubectl("wait --for=condition=Ready pod/reader --timeout=100s");
+    machine.kubectl("wait --for=condition=Ready pod/reader --timeout=300s");
     let files = "exec reader -- cat /settings/color /keys/key /both/color /both/key";
     assert_eq!(machine.kubectl(files), "redoldredold");
     machine.apply(&[
