@@ -116,11 +116,22 @@ pub(crate) fn parse(file: FileId, offset: u32, rest: &[u8]) -> Option<Frame<'_>>
 /// disk lost or changed what it had confirmed.
 pub(crate) fn proves_damage(file: FileId, offset: u32, bytes: &[u8]) -> bool {
     let from = offset as usize + 1;
-    (from..bytes.len().saturating_sub(HEADER)).any(|at| {
+    (from..written(bytes).saturating_sub(HEADER)).any(|at| {
         // The cheap look first: checksums at every byte would take minutes.
         let batch = (&bytes[at + HEADER - 4..]).get_u32_le();
         batch > offset && batch <= size(at) && parse(file, size(at), &bytes[at..]).is_some()
     })
+}
+
+/// How much of a file was ever written to; behind that are the zeros of its runway. A whole frame may end with zeros:
+/// this is for what is not one.
+pub(crate) fn written(bytes: &[u8]) -> usize {
+    const BLOCK: [u8; 4096] = [0; 4096];
+    let mut len = bytes.len();
+    while len >= BLOCK.len() && bytes[len - BLOCK.len()..len] == BLOCK {
+        len -= BLOCK.len();
+    }
+    bytes[..len].iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
 }
 
 fn checksum(file: FileId, offset: u32, bytes: &[u8]) -> u32 {

@@ -16,7 +16,8 @@ use std::{
 
 #[derive(Default)]
 pub(crate) struct Index {
-    keys: BTreeMap<Bytes, Versions>,
+    /// Boxed, because nodes of the map are little more than half full where keys come in order.
+    keys: BTreeMap<Bytes, Box<Versions>>,
     /// Changes since the last trim, oldest first.
     history: VecDeque<Change>,
     revision: Revision,
@@ -116,7 +117,7 @@ impl Index {
     pub(crate) fn load(&mut self, settled: Vec<(Bytes, Live)>) {
         self.live_keys = settled.len() as u64;
         self.live_bytes = settled.iter().map(|(key, live)| weight(key, live)).sum();
-        let versions = |live| Versions { live: Some(live), older: None };
+        let versions = |live| Box::new(Versions { live: Some(live), older: None });
         self.keys = settled.into_iter().map(|(key, live)| (key, versions(live))).collect();
     }
 
@@ -372,7 +373,7 @@ impl Index {
 
     fn versions<'a>(&'a self, range: &KeyRange) -> impl Iterator<Item = (&'a Bytes, &'a Versions)> + use<'a> {
         let (start, end) = bounds(range);
-        self.keys.range::<Bytes, _>((start, end))
+        self.keys.range::<Bytes, _>((start, end)).map(|(key, versions)| (key, &**versions))
     }
 }
 

@@ -3,6 +3,10 @@
 //! After a write or a sync failed, nobody knows what is on the disk: the segment is left as it is, and the next
 //! write begins a new one whose header tells how much of the old one counts. So a failing, full or read-only disk
 //! costs nothing but the writes it refused, and the log goes on by itself once the disk does.
+//!
+//! The open segment has a runway: zeros behind what was written, so that the next batches only change bytes that the
+//! file has already. A sync that also makes a file longer waits for the file system's own records of it, which takes
+//! several times as long; this way one in many does.
 
 use super::files::{File, Files};
 use super::frame::{FileId, FrameBuffer};
@@ -15,10 +19,21 @@ pub(crate) struct Log {
     store: u64,
     segments: VecDeque<Segment>,
     /// The file of the last segment, while it takes writes.
-    open: Option<Arc<dyn File>>,
+    open: Option<Open>,
     next_file: u32,
     segment_bytes: u64,
 }
+
+/// The segment that takes writes.
+#[derive(Clone)]
+struct Open {
+    file: Arc<dyn File>,
+    /// How long the file is: what was written, and the runway.
+    len: u64,
+}
+
+/// How much of a segment its runway is.
+const RUNWAY: u64 = 32;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
@@ -63,15 +78,14 @@ impl Log {
 
     /// Writes a batch and makes it durable. After an error none of it will ever count.
     pub(crate) fn append(&mut self, batch: &FrameBuffer, last: Revision) -> io::Result<()> {
-        let file = self.open.clone().ok_or_else(|| io::Error::other("the log has no room"))?;
-        let written = file.write_at(batch.start().into(), batch.bytes()).and_then(|()| file.sync());
-        if written.is_err() {
-            self.open = None;
-        } else if let Some(segment) = self.segments.back_mut() {
+        let mut open = self.open.take().ok_or_else(|| io::Error::other("the log has no room"))?;
+        open.write(batch, self.segment_bytes / RUNWAY)?;
+        self.open = Some(open);
+        if let Some(segment) = self.segments.back_mut() {
             segment.bytes = batch.end();
             segment.last = last;
         }
-        written
+        Ok(())
     }
 
     /// A number for a new file.
@@ -117,17 +131,30 @@ impl Log {
         let mut buffer = FrameBuffer::new(id, 0);
         let previous = self.segments.back().map(|last| (last.id, last.bytes));
         SegmentHeader { store: self.store, previous, revision }.append(&mut buffer);
-        let begun = file
-            .write_at(0, buffer.bytes())
-            .and_then(|()| file.sync())
-            .and_then(|()| self.files.sync_directory());
+        let mut open = Open { file: file.clone(), len: 0 };
+        let begun =
+            open.write(&buffer, self.segment_bytes / RUNWAY).and_then(|()| self.files.sync_directory());
         if let Err(error) = begun {
             // If this fails too, the next start removes it: no other segment will name it.
             self.files.remove(&name).ok();
             return Err(error);
         }
         self.segments.push_back(Segment { id, bytes: buffer.end(), last: revision });
-        self.open = Some(file.clone());
+        self.open = Some(open);
         Ok(Begun { id, file })
+    }
+}
+
+impl Open {
+    /// Writes a batch and makes it durable; where it reaches the end of the file, a new runway with it.
+    fn write(&mut self, batch: &FrameBuffer, runway: u64) -> io::Result<()> {
+        self.file.write_at(batch.start().into(), batch.bytes())?;
+        let end = u64::from(batch.end());
+        if end > self.len {
+            let zeros = vec![0; usize::try_from(runway).unwrap_or_default()];
+            // A disk without room for a runway has to do without.
+            self.len = self.file.write_at(end, &zeros).map_or(end, |()| end + runway);
+        }
+        self.file.sync()
     }
 }

@@ -279,7 +279,7 @@ impl<'a> Recovery<'a> {
                 if durable || frame::proves_damage(segment.id, offset, bytes) {
                     return Err(self.damaged(segment.id, format!("damaged at byte {offset}")));
                 }
-                self.torn_bytes += (end - offset as usize) as u64;
+                self.torn_bytes += frame::written(rest) as u64;
                 break;
             };
             self.replay_frame(segment.id, offset, &frame, revision)?;

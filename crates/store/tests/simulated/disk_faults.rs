@@ -28,6 +28,23 @@ fn concurrent_writes_share_one_sync() {
 }
 
 #[test]
+fn most_writes_do_not_make_a_file_longer_and_a_disk_without_room_for_that_takes_them_too() {
+    let disk = SimulatedDisk::default();
+    let mut machine = machine(&disk);
+    machine.put("first", "makes the segment").unwrap();
+    let with_runway = disk.used();
+    for n in 0..100 {
+        machine.put(&format!("key{n}"), &"v".repeat(500)).unwrap();
+    }
+    assert_eq!(disk.used(), with_runway);
+    // Beyond the runway, each write needs no more than its own bytes.
+    disk.set_capacity(Some(with_runway + 100_000));
+    let big = "v".repeat(50_000);
+    let taken = (0..100).take_while(|_| machine.put("big", &big).is_ok()).count();
+    assert!((100 * 500 + taken * big.len()) as u64 > with_runway, "only {taken} were taken");
+}
+
+#[test]
 fn a_reader_does_not_wait_for_a_whole_batch_to_become_visible() {
     const BATCH: u64 = 2000;
     let disk = SimulatedDisk::default();
