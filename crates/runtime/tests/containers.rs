@@ -299,8 +299,9 @@ async fn a_terminal_is_a_terminal() {
     let node = Node::new("terminal").await;
     let (pod, sandbox) = node.sandbox("pod").await;
     let id = node.run(&sandbox, &pod, script("one", "sleep 1000")).await;
-    let talk = "tty; read line; echo got $line; while [ \"$(stty size)\" = '0 0' ]; do sleep 0.01; done; \
-                stty size; exit 3";
+    // The size is set a moment later than it is sent; until then there is none, which stty calls an error.
+    let talk = "tty; read line; echo got $line; until stty size 2>/dev/null | grep -q '[1-9]'; do sleep 0.01; \
+                done; stty size; exit 3";
     let request = ExecRequest {
         container_id: id.clone(),
         cmd: ["sh", "-c", talk].map(str::to_owned).to_vec(),

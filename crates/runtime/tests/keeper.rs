@@ -59,6 +59,35 @@ async fn a_keeper_that_is_killed_is_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_keeper_that_is_silent_is_ended_and_replaced() {
+    let mut node = Node::new("silent-keeper").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let one = node.run(&sandbox, &pod, script("one", STORY)).await;
+    node.printed("pod", "one", "ready").await;
+    let silent = another_keeper(&node, 0).await;
+    let stop =
+        |pid: i32| rustix::process::kill_process(Pid::from_raw(pid).unwrap(), rustix::process::Signal::STOP);
+    stop(silent).unwrap();
+    // Who needs it hears that it does not answer, and finds another one when it asks again.
+    let other = node.pod("other");
+    assert!(node.runtime.run_pod_sandbox(other.clone(), "").await.is_err());
+    let next = another_keeper(&node, silent).await;
+    let second = node.runtime.run_pod_sandbox(other.clone(), "").await.unwrap();
+    assert_eq!(keepers(&node), [next], "the silent one is gone");
+    let two = node.run(&second, &other, script("two", STORY)).await;
+    let path = node.path().join("logs/other/two.log");
+    while !common::lines(&path).iter().any(|(_, _, text)| text == "ready") {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // The new one has all that the silent one had.
+    ends_alone(&mut node, &sandbox, &one).await;
+    check(&node, "one", &one).await;
+    ends_alone(&mut node, &second, &two).await;
+    assert_eq!(node.ended(&two).await.exit_code, 9);
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn terminals_and_inputs_outlive_all_but_the_keeper() {
     let mut node = Node::new("terminal").await;
     let (pod, sandbox) = node.sandbox("pod").await;
@@ -159,8 +188,12 @@ async fn first_process(node: &Node, container: &str) -> OwnedFd {
 }
 
 fn keeper(node: &Node) -> Option<i32> {
-    let all = supervisors(&node.instance());
-    all.into_iter().find(|(_, words)| words.split('\0').nth(1) == Some("keep")).map(|(pid, _)| pid)
+    keepers(node).first().copied()
+}
+
+fn keepers(node: &Node) -> Vec<i32> {
+    let all = supervisors(&node.instance()).into_iter();
+    all.filter(|(_, words)| words.split('\0').nth(1) == Some("keep")).map(|(pid, _)| pid).collect()
 }
 
 /// Waits until there is a keeper that is not this one.

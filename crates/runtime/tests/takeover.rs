@@ -56,6 +56,32 @@ async fn a_pod_that_was_stopped_gets_no_supervisor_after_a_restart() {
     node.clear().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_of_a_terminal_goes_on_where_it_was() {
+    let node = Node::new("terminal-log").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let count = "trap 'exit 41' TERM; stty -opost; i=0; \
+                 while [ $i -lt 300 ]; do i=$((i+1)); echo -n line; echo \" $i\"; sleep 0.005; done; \
+                 echo -n begun; echo >&2; echo -n before; touch /begun; \
+                 while [ ! -e /go ]; do sleep 0.01; done; echo ' after'; exit 7";
+    let id = node.run(&sandbox, &pod, ContainerConfig { tty: true, ..script("one", count) }).await;
+    for last in ["line 20", "line 100", "line 200"] {
+        node.printed("pod", "one", last).await;
+        replaced(&node, &sandbox, &id).await;
+    }
+    // A line that is not at its end yet, and of which nothing is in the log.
+    node.printed("pod", "one", "begun").await;
+    assert_eq!(node.exec(&id, "while [ ! -e /begun ]; do sleep 0.01; done; sleep 0.2").await.0, 0);
+    replaced(&node, &sandbox, &id).await;
+    assert_eq!(node.exec(&id, "touch /go").await.0, 0);
+    assert_eq!(node.ended(&id).await.exit_code, 7);
+    let lines: Vec<String> = node.log("pod", "one").into_iter().map(|(_, _, text)| text).collect();
+    let mut expected: Vec<String> = (1..=300).map(|number| format!("line {number}")).collect();
+    expected.extend(["begun".to_owned(), "before after".to_owned()]);
+    assert_eq!(lines, expected);
+    node.clear().await;
+}
+
 /// Kills a supervisor and waits for the next. Until then a command is refused: nobody knows whether it ran.
 async fn replaced(node: &Node, sandbox: &str, container: &str) {
     node.kill_supervisor(sandbox);

@@ -1,13 +1,13 @@
 //! `coracle image`: bring images to a node, look at them, remove them.
 //!
-//! The images of a data directory are worked on directly, which only one process does at a time: while a node runs there,
-//! they can be looked at, and changed through its runtime (`--endpoint`), as those of any other runtime can.
+//! The images of a data directory are worked on directly, which only one process does at a time: where a node runs, it
+//! does what it is asked for. Those of another runtime are reached through its socket (`--endpoint`).
 
 mod progress;
 mod show;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -15,7 +15,7 @@ use clap::{Args, Subcommand};
 use coracle_cri::v1::{ImageFilter, ImageSpec};
 use coracle_cri::{Client, Images};
 use coracle_runtime::images::{
-    Image as Known, ImageError, ImageStore, ImagesConfig, Keep, Keyring, Reference, ReferenceError,
+    Deed, Image as Known, ImageError, ImageStore, ImagesConfig, Keyring, Reference, ReferenceError,
 };
 
 /// Imports, pulls, lists, removes and shows the images of a node.
@@ -97,8 +97,8 @@ pub(crate) enum CommandError {
     Name(String, #[source] ReferenceError),
     #[error("cannot read credentials from {0:?}")]
     Credentials(PathBuf, #[source] io::Error),
-    #[error("no such image: {0}")]
-    Absent(String),
+    #[error("cannot find {0:?}")]
+    Path(PathBuf, #[source] io::Error),
     #[error("images are imported into a data directory, not through a runtime's socket")]
     ImportThroughSocket,
     #[error(transparent)]
@@ -122,17 +122,13 @@ async fn act(place: &Place, command: &Command) -> Result<(), CommandError> {
             print!("{}", if *quiet { show::ids(&images) } else { show::table(&images) });
         }
         Command::Rm { images } => {
-            let here = place.to_change()?;
             for image in images {
-                let found = here.image_status(spec(image), false).await?.image;
-                let found = found.ok_or_else(|| CommandError::Absent(image.clone()))?;
-                here.remove_image(spec(&found.id)).await?;
-                println!("{}", found.id);
+                println!("{}", remove(place, image).await?);
             }
         }
         Command::Inspect { image } => {
             let status = place.to_look()?.image_status(spec(image), true).await?;
-            let found = status.image.ok_or_else(|| CommandError::Absent(image.clone()))?;
+            let found = status.image.ok_or_else(|| ImageError::Absent(image.clone()))?;
             println!("{}", show::json(&found, &status.info));
         }
     }
@@ -149,14 +145,30 @@ async fn import(
     if place.endpoint.is_some() {
         return Err(CommandError::ImportThroughSocket);
     }
-    let keep = Keep { name: name.map(parse).transpose()?, pinned };
-    let images = ImageStore::open(place.config())?;
+    if let Some(name) = name {
+        parse(name)?;
+    }
     for file in files {
-        for image in images.import(file, &keep).await? {
+        let path = absolute(file)?;
+        let deed = Deed::Import { path, name: name.map(str::to_owned), pinned };
+        for image in place.change(&deed).await? {
             println!("{}", title(&image));
         }
     }
     Ok(())
+}
+
+/// Removes an image, and answers with its id.
+async fn remove(place: &Place, image: &str) -> Result<String, CommandError> {
+    let Some(socket) = &place.endpoint else {
+        let removed = place.change(&Deed::Remove { image: image.to_owned() }).await?;
+        return Ok(removed.first().map(|image| image.id.to_string()).unwrap_or_default());
+    };
+    let there = Client::new(socket)?;
+    let found = there.image_status(spec(image), false).await?.image;
+    let found = found.ok_or_else(|| ImageError::Absent(image.to_owned()))?;
+    there.remove_image(spec(&found.id)).await?;
+    Ok(found.id)
 }
 
 async fn pull(place: &Place, registry: &Registry, image: &str) -> Result<String, CommandError> {
@@ -172,23 +184,23 @@ async fn pull(place: &Place, registry: &Registry, image: &str) -> Result<String,
     if let Some(socket) = &place.endpoint {
         return Ok(Client::new(socket)?.pull_image(spec(image), None, None).await?);
     }
-    let mut config = place.config();
-    config.registries.authorities.clone_from(&registry.certificate_authority);
-    config.registries.plain.clone_from(&registry.plain_http);
-    let images = ImageStore::open(config)?;
-    let report = progress::report();
-    let pulled = images.pull(&reference, &keyring.for_image(&reference), &report).await?;
+    let authorities = registry.certificate_authority.iter().map(|file| absolute(file));
+    let deed = Deed::Pull {
+        image: image.to_owned(),
+        credentials: keyring.for_image(&reference),
+        authorities: authorities.collect::<Result<_, _>>()?,
+        plain: registry.plain_http.clone(),
+    };
+    let pulled = place.change(&deed).await?;
     // It may have other names too; this is the one that was asked for.
-    Ok(format!("{reference} {}", pulled.id))
+    let id = pulled.first().map(|image| image.id.to_string()).unwrap_or_default();
+    Ok(format!("{reference} {id}"))
 }
 
 impl Place {
-    /// The images, to be changed.
-    fn to_change(&self) -> Result<Arc<dyn Images>, CommandError> {
-        match &self.endpoint {
-            Some(socket) => Ok(Arc::new(Client::new(socket)?)),
-            None => Ok(ImageStore::open(self.config())?),
-        }
+    /// Changes the images, or has the node change them that runs there.
+    async fn change(&self, deed: &Deed) -> Result<Vec<Known>, CommandError> {
+        Ok(deed.carry_out(self.config(), &progress::report()).await?)
     }
 
     /// The images, to be looked at, also while a node works with them.
@@ -211,6 +223,11 @@ fn now() -> SystemTime {
 
 fn parse(name: &str) -> Result<Reference, CommandError> {
     name.parse().map_err(|error| CommandError::Name(name.to_owned(), error))
+}
+
+/// A path as a process finds it that is elsewhere.
+fn absolute(path: &Path) -> Result<PathBuf, CommandError> {
+    std::path::absolute(path).map_err(|error| CommandError::Path(path.to_owned(), error))
 }
 
 fn spec(image: &str) -> ImageSpec {

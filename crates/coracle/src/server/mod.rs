@@ -25,6 +25,7 @@ use coracle_apiserver::access::{Mode, ServiceAccountConfig, TokenConfig};
 use coracle_apiserver::admission::Wishes;
 use coracle_apiserver::bootstrap::Advertised;
 use coracle_apiserver::connect::KubeletConfig;
+use coracle_apiserver::registry::NodePorts;
 use coracle_apiserver::{Config, Doors, InProcess, RunError, serve};
 use coracle_client::{Journal, Tasks};
 use coracle_controllers::certificates::signing::{self, Authority, AuthorityError};
@@ -362,6 +363,7 @@ impl Server {
             min_request_timeout: Duration::from_secs(1800),
             shutdown_delay: Duration::ZERO,
             advertised: advertised(reachable, services),
+            node_ports: NodePorts::USUAL,
             kubelets: kubelets(pki)?,
             journal,
         })

@@ -20,7 +20,7 @@ use coracle_kubelet::server::{Server, TlsError, certificate};
 use coracle_kubelet::{Config, Kubelet, LogRotation};
 use coracle_proxy::{DetectLocal, NodeNetwork, NodeNetworkError};
 use coracle_runtime::Runtime;
-use coracle_runtime::images::{ImageError, ImageStore, ImagesConfig};
+use coracle_runtime::images::{Arrivals, ImageError, ImageStore, ImagesConfig};
 use coracle_runtime::rootfs::OverlayRootFs;
 use k8s_openapi::api::core::v1::Node as NodeObject;
 use rustix::mount::{UnmountFlags, unmount};
@@ -146,9 +146,12 @@ async fn open(
     let config = images(instance);
     let images = on_disk(move || ImageStore::open(config)).await?;
     images.add_built_in().await?;
+    // Watched before it is read, so that nothing comes in between.
+    let arrivals = Arrivals::at(&instance.preload());
     for image in images.preload(&instance.preload()).await? {
         tracing::info!(id = %image.id, "preloaded");
     }
+    tasks.spawn(images.clone().tend(arrivals));
     let rootfs = OverlayRootFs::new(images.clone(), mounts(instance));
     let runtime = Runtime::open(instance.runtime(), Arc::new(rootfs), Some(network.for_runtime())).await?;
     let pods = runtime.list_pod_sandbox(PodSandboxFilter::default()).await?;

@@ -3,13 +3,16 @@
 //! Whatever the way in, an image is a configuration and a stack of layers. [`assemble`] has the missing layers fetched
 //! side by side, each [unpacked](unpack) into a folder of its own while it arrives, checks every digest on the way, and
 //! only then makes layers and image appear in the [`store`]. [`import`] reads archives and layouts, [`pull`] asks a
-//! [`registry`]. What fails leaves nothing behind.
+//! [`registry`]. What fails leaves nothing behind. One process works with a folder of images; what others want done to them
+//! ([`deed`]) they ask it for ([`door`]).
 
 mod assemble;
 mod built_in;
 mod cri;
+mod deed;
 mod digest;
 mod documents;
+mod door;
 mod import;
 mod pull;
 mod reference;
@@ -21,9 +24,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+pub use deed::Deed;
 pub use digest::{Digest, NoDigest};
 pub use documents::{DocumentError, Platform};
-pub use import::{ImportError, Keep};
+pub use import::{Arrivals, ImportError, Keep};
 pub use pull::{Progress, Report};
 pub use reference::{Reference, ReferenceError, Which};
 pub use registry::{Credentials, Keyring, Registries, RegistryError};
@@ -61,7 +65,7 @@ impl ImagesConfig {
 pub struct ImageStore {
     config: ImagesConfig,
     store: Arc<Store>,
-    locks: LayerLocks,
+    locks: Arc<LayerLocks>,
     connector: Arc<Connector>,
 }
 
@@ -86,6 +90,11 @@ pub enum ImageError {
     BuiltIn { name: String, source: std::io::Error },
     #[error("a thread that unpacked a layer has panicked")]
     Panicked,
+    #[error("no such image: {0}")]
+    Absent(String),
+    /// What the process said that works with the images.
+    #[error("{0}")]
+    Elsewhere(String),
 }
 
 impl ImageStore {
@@ -104,7 +113,7 @@ impl ImageStore {
 
     fn with(config: ImagesConfig, store: Arc<Store>) -> Arc<Self> {
         let connector = Arc::new(Connector::new(config.registries.clone()));
-        Arc::new(Self { config, store, locks: LayerLocks::default(), connector })
+        Arc::new(Self { config, store, locks: Arc::default(), connector })
     }
 
     /// All images, by id.

@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use super::assemble::{Description, Fetched, Fetching, panicked};
@@ -20,7 +21,7 @@ use super::unpack::{Limits, unpack};
 use super::{ImageError, ImageStore};
 
 /// What a pull is at, told as it happens.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Progress {
     /// The registry's image is the one that is here.
     UpToDate { digest: Digest },

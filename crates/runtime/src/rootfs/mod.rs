@@ -6,12 +6,15 @@
 mod mount_points;
 mod overlay;
 
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use coracle_cri::v1::ImageSpec;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, open, openat2, statat};
 
 use crate::images::{Digest, ImageStore};
 use crate::ports::{ImageForContainer, RootFs, RootFsError, RootFsUsage};
@@ -129,21 +132,28 @@ fn take_over_root(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::set_permissions(to, found.permissions())
 }
 
-/// What is below a folder takes: bytes on disk, and files.
+/// What is below a folder takes: bytes on disk, and files. A container may change it meanwhile: what is gone is not
+/// counted, and no link is followed that has taken the place of a folder.
 pub(crate) fn disk_usage(folder: &Path) -> io::Result<(u64, u64)> {
-    use std::os::unix::fs::MetadataExt;
-    let mut waiting = vec![folder.to_owned()];
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let top = open(folder, flags, Mode::empty()).map_err(io::Error::from);
+    let Some(top) = gone_is_none(top)? else { return Ok((0, 0)) };
+    let mut waiting = vec![PathBuf::from(".")];
     let (mut bytes, mut inodes) = (0, 0);
     while let Some(folder) = waiting.pop() {
-        // A container may delete what is being counted.
-        let Some(entries) = gone_is_none(std::fs::read_dir(&folder))? else { continue };
-        for entry in entries {
+        let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let Ok(here) = openat2(&top, &folder, flags, Mode::empty(), how) else { continue };
+        for entry in Dir::read_from(&here)? {
             let entry = entry?;
-            let Some(found) = gone_is_none(entry.metadata())? else { continue };
-            bytes += found.blocks() * 512;
+            let name = entry.file_name();
+            let Ok(found) = statat(&here, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            bytes += found.st_blocks.cast_unsigned() * 512;
             inodes += 1;
-            if found.is_dir() {
-                waiting.push(entry.path());
+            if FileType::from_raw_mode(found.st_mode).is_dir() {
+                waiting.push(folder.join(OsStr::from_bytes(name.to_bytes())));
             }
         }
     }

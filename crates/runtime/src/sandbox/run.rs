@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::namespaces::{Pins, Wanted};
 use crate::node::{Node, blocking};
 use crate::records::{SandboxRecord, save};
+use crate::spec::sysctls::{self, OwnNamespaces};
 use crate::spec::{join, pod_namespaces};
 use crate::{clock, ids};
 
@@ -30,6 +31,7 @@ impl Node {
         if !handler.is_empty() {
             return Err(Error::Invalid(format!("no runtime for {handler:?} is configured")));
         }
+        check_sysctls(&config)?;
         let id = ids::new();
         let reservation = self.reserve(name_of(&config), &id)?;
         let record = SandboxRecord { config, created_at: clock::now(), ..SandboxRecord::default() };
@@ -161,6 +163,12 @@ fn wanted(config: &PodSandboxConfig) -> Wanted {
         hostname: network.then(|| config.hostname.clone()),
         sysctls: sysctls.into_iter().collect(),
     }
+}
+
+fn check_sysctls(config: &PodSandboxConfig) -> Result<(), Error> {
+    let Wanted { network, ipc, hostname, sysctls } = wanted(config);
+    let own = OwnNamespaces { network, ipc, uts: hostname.is_some() };
+    sysctls.iter().try_for_each(|(name, _)| sysctls::check(name, &own))
 }
 
 /// What every container of the pod finds in its `/etc`.

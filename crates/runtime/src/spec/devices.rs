@@ -8,14 +8,18 @@ use coracle_cgroup::{Access, DeviceKind, DeviceRule};
 use coracle_cri::v1::ContainerConfig;
 use coracle_supervisor::protocol::Device;
 
+use super::mounts::{DEV, brings, cleaned};
 use crate::error::Error;
 
 /// What every container has: name, major, minor.
 const USUAL: [(&str, u32, u32); 6] =
     [("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9), ("tty", 5, 0)];
 
-/// Device nodes to be made.
+/// Device nodes to be made. None, as under other runtimes, where a volume is all of `/dev`.
 pub(crate) fn nodes(config: &ContainerConfig, privileged: bool) -> Result<Vec<Device>, Error> {
+    if brings(config, DEV) {
+        return Ok(Vec::new());
+    }
     let mut nodes: Vec<Device> = USUAL
         .iter()
         .map(|(name, major, minor)| Device {
@@ -32,11 +36,11 @@ pub(crate) fn nodes(config: &ContainerConfig, privileged: bool) -> Result<Vec<De
     let wanted =
         config.devices.iter().map(|device| (device.host_path.clone(), device.container_path.clone()));
     for (source, target) in host.into_iter().map(|path| (path.clone(), path)).chain(wanted) {
+        let device = node(&source, &target)?;
         // That is a link to the one of the container's own terminals, whatever the host has there.
-        if target == "/dev/ptmx" {
+        if device.path == "/dev/ptmx" {
             continue;
         }
-        let device = node(&source, &target)?;
         nodes.retain(|known| known.path != device.path);
         nodes.push(device);
     }
@@ -81,7 +85,7 @@ fn node(source: &str, target: &str) -> Result<Device, Error> {
         return Err(Error::Invalid(format!("{source} is no device")));
     };
     Ok(Device {
-        path: target.to_owned(),
+        path: cleaned(target),
         kind,
         major: rustix::fs::major(about.rdev()),
         minor: rustix::fs::minor(about.rdev()),

@@ -12,6 +12,7 @@ mod resources;
 mod seccomp;
 mod sharing;
 pub(crate) mod signals;
+pub(crate) mod sysctls;
 mod users;
 
 use std::path::Path;

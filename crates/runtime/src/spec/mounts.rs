@@ -16,6 +16,8 @@ const NOEXEC: u64 = libc::MOUNT_ATTR_NOEXEC;
 const RDONLY: u64 = libc::MOUNT_ATTR_RDONLY;
 const STRICTATIME: u64 = libc::MOUNT_ATTR_STRICTATIME;
 
+pub(super) const DEV: &str = "/dev";
+
 /// Files of the pod that every container sees, unless it brings its own.
 const POD_FILES: [&str; 3] = ["hostname", "hosts", "resolv.conf"];
 
@@ -34,27 +36,37 @@ pub(super) fn list(
     from: &Ingredients<'_>,
     security: &LinuxContainerSecurityContext,
 ) -> Result<Vec<MountSpec>, Error> {
-    let own = |path: &str| {
-        from.config.mounts.iter().any(|mount| mount.container_path.trim_end_matches('/') == path)
-    };
-    let mut mounts = usual(from, security, &own);
-    for file in POD_FILES {
-        let path = format!("/etc/{file}");
-        if !own(&path) {
-            let bind = Bind {
-                readonly: security.readonly_rootfs,
-                ..bind(&text(&from.pod_folder.join(file)), &path)
-            };
-            mounts.push(MountSpec::Bind { bind });
+    let mut mounts = usual(from, security);
+    let files = POD_FILES.map(|file| Bind {
+        readonly: security.readonly_rootfs,
+        ..bind(&text(&from.pod_folder.join(file)), &format!("/etc/{file}"))
+    });
+    let files = files.into_iter().filter(|file| !brings(from.config, &file.target)).map(Ok);
+    let mut binds: Vec<Bind> =
+        files.chain(from.config.mounts.iter().map(asked_for)).collect::<Result<_, _>>()?;
+    // Parents before children, whatever order they were asked for in.
+    binds.sort_by_key(|bind| Path::new(&bind.target).components().count());
+    mounts.extend(binds.into_iter().map(|bind| MountSpec::Bind { bind }));
+    Ok(mounts)
+}
+
+/// Whether a container has a volume of its own right at a path. Then nothing else is made there; and below `/dev`,
+/// nothing at all.
+pub(super) fn brings(config: &ContainerConfig, path: &str) -> bool {
+    config.mounts.iter().any(|mount| cleaned(&mount.container_path) == path)
+}
+
+/// A path without `.`, `..` and needless slashes, by its text alone: as other runtimes take the paths of volumes.
+pub(super) fn cleaned(path: &str) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in path.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => drop(names.pop()),
+            name => names.push(name),
         }
     }
-    // Parents before children, whatever order they were asked for in.
-    let mut asked: Vec<&Mount> = from.config.mounts.iter().collect();
-    asked.sort_by_key(|mount| Path::new(&mount.container_path).components().count());
-    for mount in asked {
-        mounts.push(MountSpec::Bind { bind: asked_for(mount)? });
-    }
-    Ok(mounts)
+    format!("/{}", names.join("/"))
 }
 
 /// The strongest wish of all mounts is what the root has to be mounted with.
@@ -64,31 +76,35 @@ pub(super) fn root_propagation(mounts: &[Mount]) -> Propagation {
     strongest.into_iter().find(|wish| wishes.contains(wish)).unwrap_or_default()
 }
 
-fn usual(
-    from: &Ingredients<'_>,
-    security: &LinuxContainerSecurityContext,
-    own: &dyn Fn(&str) -> bool,
-) -> Vec<MountSpec> {
+fn usual(from: &Ingredients<'_>, security: &LinuxContainerSecurityContext) -> Vec<MountSpec> {
     let readonly = if security.privileged { 0 } else { RDONLY };
+    let mut mounts = vec![new("proc", "/proc", &[], NOSUID | NODEV | NOEXEC)];
+    if !brings(from.config, DEV) {
+        mounts.extend(devices(from));
+    }
+    mounts.push(new("sysfs", "/sys", &[], NOSUID | NODEV | NOEXEC | readonly));
+    mounts.extend(cgroups(from, security.privileged));
+    mounts
+}
+
+/// A `/dev` of the container's own, with all that is in it but the nodes.
+fn devices(from: &Ingredients<'_>) -> Vec<MountSpec> {
     let mut mounts = vec![
-        new("proc", "/proc", &[], NOSUID | NODEV | NOEXEC),
-        new("tmpfs", "/dev", &[("mode", "755"), ("size", "65536k")], NOSUID | STRICTATIME),
+        new("tmpfs", DEV, &[("mode", "755"), ("size", "65536k")], NOSUID | STRICTATIME),
         new(
             "devpts",
             "/dev/pts",
             &[("newinstance", ""), ("ptmxmode", "0666"), ("mode", "0620"), ("gid", "5")],
             NOSUID | NOEXEC,
         ),
-        new("sysfs", "/sys", &[], NOSUID | NODEV | NOEXEC | readonly),
+        // Of the IPC namespace that the container is in, be it the host's: which need not have it mounted anywhere.
+        new("mqueue", "/dev/mqueue", &[], NOSUID | NODEV | NOEXEC),
     ];
-    // Of the IPC namespace that the container is in, be it the host's: which need not have it mounted anywhere.
-    mounts.push(new("mqueue", "/dev/mqueue", &[], NOSUID | NODEV | NOEXEC));
-    let host_ipc = pod_namespaces(from.sandbox).ipc() == NamespaceMode::Node;
-    if !own("/dev/shm") {
+    if !brings(from.config, "/dev/shm") {
+        let host_ipc = pod_namespaces(from.sandbox).ipc() == NamespaceMode::Node;
         let source = if host_ipc { "/dev/shm".to_owned() } else { text(&from.pod_folder.join("shm")) };
         mounts.push(MountSpec::Bind { bind: bind(&source, "/dev/shm") });
     }
-    mounts.extend(cgroups(from, security.privileged));
     let links = [
         ("/dev/fd", "/proc/self/fd"),
         ("/dev/stdin", "/proc/self/fd/0"),
@@ -163,7 +179,7 @@ fn asked_for(mount: &Mount) -> Result<Bind, Error> {
         readonly: mount.readonly,
         recursive_readonly: mount.recursive_read_only,
         propagation: propagation(mount),
-        ..bind(&mount.host_path, &mount.container_path)
+        ..bind(&mount.host_path, &cleaned(&mount.container_path))
     })
 }
 
@@ -176,4 +192,19 @@ fn new(kind: &str, target: &str, options: &[(&str, &str)], attributes: u64) -> M
     let filesystem =
         Filesystem { kind: kind.to_owned(), target: target.to_owned(), options, attributes, seal: false };
     MountSpec::New { filesystem }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_volume_is_where_the_text_of_its_path_says() {
+        let check = |path: &str, expected: &str| assert_eq!(cleaned(path), expected, "{path}");
+        check("/dev", "/dev");
+        check("/dev/", "/dev");
+        check("//a/./b/../../dev/.", "/dev");
+        check("/../dev", "/dev");
+        check("/", "/");
+    }
 }

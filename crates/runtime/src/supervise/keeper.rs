@@ -2,7 +2,8 @@
 //! containers, so that it is still there after we were killed together with a supervisor.
 //!
 //! One task speaks to it, in the order in which others ask. It is started with the first supervisor, ends when it holds
-//! nothing any more, and is replaced when it was killed: then what it held is in our hands, or in its supervisors'.
+//! nothing any more, and is replaced when it was killed: then what it held is in our hands, or in its supervisors'. One
+//! that does not answer is killed: there is never more than one.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 use coracle_supervisor::protocol::{Belongings, FromKeeper, ToKeeper, decode, encode};
 use coracle_supervisor::socket;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot};
@@ -26,6 +27,9 @@ use crate::sys;
 
 /// How long a keeper may take for anything.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long one may take that an earlier runtime has started: nobody else has what it holds.
+const FIRST_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Descriptors of a container or of a sandbox, and whose they are.
 pub(crate) type Holding = (Belongings, Vec<OwnedFd>);
@@ -183,7 +187,7 @@ impl Conversation {
         };
         if let Err(error) = done {
             tracing::warn!(error = %error, "what is printed while neither we nor a supervisor are there may be lost");
-            self.link = None;
+            self.give_up().await;
         }
     }
 
@@ -200,11 +204,13 @@ impl Conversation {
         descriptors: &[OwnedFd],
     ) -> io::Result<Spawned> {
         let message = ToKeeper::Spawn { owner: owner.clone(), words };
-        let link = self.send(&message, descriptors).await?;
-        let answer = link.receive().await;
+        let answer = match self.send(&message, descriptors).await {
+            Ok(link) => link.receive().await,
+            Err(error) => Err(error),
+        };
         if answer.is_err() {
-            // Whatever it answers later is nobody's answer.
-            self.link = None;
+            // What it would do later nobody has asked for.
+            self.give_up().await;
         }
         match answer? {
             (FromKeeper::Spawned { pid }, mut pidfd) => {
@@ -265,7 +271,8 @@ impl Conversation {
     /// What a keeper holds that an earlier runtime has started.
     async fn take_back(&mut self) -> Vec<Holding> {
         let Ok(socket) = dial(&self.folder) else { return Vec::new() };
-        match met(socket).await {
+        let answer = tokio::time::timeout(FIRST_PATIENCE, met(socket)).await;
+        match answer.map_err(io::Error::from).flatten() {
             Ok((link, all)) => {
                 self.link = Some(link);
                 all
@@ -274,6 +281,19 @@ impl Conversation {
                 tracing::warn!(error = %error, "the keeper does not answer");
                 Vec::new()
             }
+        }
+    }
+
+    /// One that does not answer is ended, lest it live on beside the next, and is replaced.
+    async fn give_up(&mut self) {
+        let Some(link) = &self.link else { return };
+        // It may have ended already.
+        pidfd_send_signal(link.process.get_ref(), Signal::KILL).unwrap_or_default();
+        if tokio::time::timeout(PATIENCE, gone(self.link.as_ref())).await.is_ok() {
+            self.replace().await;
+        } else {
+            // It waits for a disk, and dies when that answers.
+            self.link = None;
         }
     }
 
@@ -308,14 +328,14 @@ impl Link {
     }
 
     async fn receive(&self) -> io::Result<(FromKeeper, Vec<OwnedFd>)> {
-        receive(&self.socket).await
+        tokio::time::timeout(PATIENCE, receive(&self.socket)).await?
     }
 }
 
 async fn receive(socket: &AsyncFd<OwnedFd>) -> io::Result<(FromKeeper, Vec<OwnedFd>)> {
     let receive = |socket: &OwnedFd| socket::receive(socket.as_fd());
-    let received = tokio::time::timeout(PATIENCE, socket.async_io(Interest::READABLE, receive)).await??;
-    let (message, descriptors) = received.ok_or(io::ErrorKind::BrokenPipe)?;
+    let (message, descriptors) =
+        socket.async_io(Interest::READABLE, receive).await?.ok_or(io::ErrorKind::BrokenPipe)?;
     Ok((decode(&message).map_err(io::Error::other)?, descriptors))
 }
 

@@ -26,6 +26,9 @@ static SUPERVISOR: &[u8] = include_bytes!(env!("CORACLE_SUPERVISOR"));
 /// The name of a supervisor's socket.
 const SOCKET: &str = "supervisor";
 
+/// The word that asks for a keeper, where others name their sandbox.
+pub(super) const KEEP: &str = "keep";
+
 /// How many may wait to be connected.
 const BACKLOG: i32 = 16;
 
@@ -68,7 +71,7 @@ impl Program {
         // A spawn without a fork: this process may be large, and has many threads.
         let child = Command::new(format!("/proc/self/fd/{}", self.mount.as_raw_fd()))
             .arg0("coracle-supervisor")
-            .arg("keep")
+            .arg(KEEP)
             .args(cgroups)
             .env_clear()
             .current_dir("/")

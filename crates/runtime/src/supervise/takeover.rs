@@ -13,9 +13,11 @@ use std::time::Duration;
 
 use coracle_cgroup::Placement;
 use coracle_supervisor::protocol::Request;
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::mpsc;
 
 use super::connection::Answer;
+use super::program::KEEP;
 use super::{Introduction, News, Program, Supervisor};
 use crate::error::Error;
 use crate::node::{Node, blocking};
@@ -68,6 +70,12 @@ impl Node {
             Placement::Tasks(files) => files,
             Placement::Folder(folder) => vec![folder.join("cgroup.procs")],
         };
+        // One that an earlier runtime has started, and that does not answer.
+        for process in self.supervisor_processes(KEEP) {
+            if let Some(pid) = Pid::from_raw(process) {
+                kill_process(pid, Signal::KILL).unwrap_or_default();
+            }
+        }
         self.program.start_keeper(folder, &cgroups)
     }
 
@@ -123,7 +131,7 @@ impl Node {
         Err(Error::SupervisorGone)
     }
 
-    /// The processes that are supervisors of a pod, whoever started them.
+    /// The processes that are supervisors of a pod, or the keeper, whoever started them.
     pub(crate) fn supervisor_processes(&self, sandbox: &str) -> Vec<i32> {
         let is_of = |process: &i32| {
             let command = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();

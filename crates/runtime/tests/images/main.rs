@@ -1,6 +1,7 @@
 //! Images from end to end: brought in, kept, mounted, removed.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
+mod by_hand;
 mod hostile;
 mod import;
 mod made;

@@ -63,6 +63,9 @@ fn first_process(place: &str) -> String {
     )
 }
 
+/// What such a kernel says, before it has run anything, on processors with tile registers (AMX): it has no room for them.
+const TOO_MUCH_STATE: &str = "ptrace set fp regs failed";
+
 #[test]
 fn pods_run_with_all_of_version_2() {
     let folder = tempfile::tempdir().unwrap();
@@ -80,6 +83,12 @@ fn pods_run_with_all_of_version_2() {
         .stdin(Stdio::null())
         .output()
         .expect("the package user-mode-linux is installed");
+    let said = [&machine.stdout[..], &machine.stderr].concat();
+    if String::from_utf8_lossy(&said).contains(TOO_MUCH_STATE) {
+        return println!(
+            "left out: this processor's registers are more than a kernel 6.1 can keep as a process"
+        );
+    }
     check(&machine);
 }
 

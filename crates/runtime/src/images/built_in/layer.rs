@@ -1,8 +1,9 @@
 //! The one layer of an image that is made here, as an archive that is never whole in memory.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Cursor, Read};
-use std::path::PathBuf;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
 
 use super::super::digest::{Digest, Hasher};
 
@@ -39,6 +40,11 @@ impl Layer {
         Ok(Box::new(archive.chain(zeros(2 * BLOCK))))
     }
 
+    /// Puts files of the host in the place of their copies in an unpacked layer.
+    pub(super) fn share(&self, unpacked: &Path) -> io::Result<()> {
+        self.0.iter().try_for_each(|entry| entry.share(unpacked))
+    }
+
     /// Its digest and length.
     pub(super) fn measure(&self) -> io::Result<(Digest, u64)> {
         let (mut archive, mut hasher, mut length) = (self.open()?, Hasher::new(), 0);
@@ -55,6 +61,22 @@ impl Layer {
 }
 
 impl Entry {
+    /// Puts the host's own file in the place of its copy below `folder`, where nobody can tell them apart: programs that
+    /// run from either then share its pages in memory. On another file system the copy stays.
+    fn share(&self, folder: &Path) -> io::Result<()> {
+        let Content::Copy(file) = &self.content else { return Ok(()) };
+        let about = fs::metadata(file)?;
+        if about.permissions().mode() & 0o7777 != self.mode || (about.uid(), about.gid()) != (0, 0) {
+            return Ok(());
+        }
+        let copy = folder.join(&self.path);
+        let beside = folder.join(format!("{}.host", self.path));
+        if fs::hard_link(file, &beside).is_err() {
+            return Ok(());
+        }
+        if same(&beside, &copy)? { fs::rename(&beside, &copy) } else { fs::remove_file(&beside) }
+    }
+
     fn open(&self) -> io::Result<Box<dyn Read + Send>> {
         let (kind, content, length): (_, Box<dyn Read + Send>, u64) = match &self.content {
             Content::Folder => (tar::EntryType::Directory, Box::new(io::empty()), 0),
@@ -79,6 +101,25 @@ impl Entry {
     }
 }
 
+/// Whether two files have the same content.
+fn same(one: &Path, other: &Path) -> io::Result<bool> {
+    if fs::metadata(one)?.len() != fs::metadata(other)?.len() {
+        return Ok(false);
+    }
+    let (mut one, mut other) = (File::open(one)?, File::open(other)?);
+    let (mut here, mut there) = (vec![0; 64 << 10], vec![0; 64 << 10]);
+    loop {
+        let read = one.read(&mut here)?;
+        if read == 0 {
+            return Ok(true);
+        }
+        other.read_exact(&mut there[..read])?;
+        if here[..read] != there[..read] {
+            return Ok(false);
+        }
+    }
+}
+
 fn zeros(count: usize) -> impl Read + Send {
     io::repeat(0).take(count as u64)
 }
@@ -91,7 +132,7 @@ mod tests {
     fn the_archive_is_one_that_others_can_read() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("program");
-        std::fs::write(&file, vec![7; 1000]).unwrap();
+        fs::write(&file, vec![7; 1000]).unwrap();
         let entry = |path: &str, mode, content| Entry { path: path.to_owned(), mode, content };
         let layer = Layer(vec![
             entry("etc/", 0o755, Content::Folder),
@@ -114,5 +155,33 @@ mod tests {
             .collect();
         let expected = [("etc/", 0o755, 0), ("etc/name", 0o644, 3), ("program", 0o755, 1000)];
         assert_eq!(found, expected.map(|(path, mode, size)| (path.to_owned(), mode, size)));
+    }
+
+    #[test]
+    fn the_hosts_file_takes_the_place_of_its_copy_only_where_nobody_can_tell() {
+        let folder = tempfile::tempdir().unwrap();
+        let (host, unpacked) = (folder.path().join("host"), folder.path().join("unpacked"));
+        fs::create_dir(&host).unwrap();
+        fs::create_dir(&unpacked).unwrap();
+        let entry = |name: &str, mode, content: &str, copied: &str| {
+            let file = host.join(name);
+            fs::write(&file, content).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            fs::write(unpacked.join(name), copied).unwrap();
+            Entry { path: name.to_owned(), mode: 0o755, content: Content::Copy(file) }
+        };
+        let entries = vec![
+            entry("program", 0o755, "runs", "runs"),
+            entry("private", 0o700, "runs", "runs"),
+            entry("replaced", 0o755, "newer", "older"),
+        ];
+        Layer(entries).share(&unpacked).unwrap();
+        let is_shared = |name: &str| {
+            fs::metadata(host.join(name)).unwrap().ino() == fs::metadata(unpacked.join(name)).unwrap().ino()
+        };
+        let root = fs::metadata(&host).unwrap().uid() == 0;
+        assert_eq!([is_shared("program"), is_shared("private"), is_shared("replaced")], [root, false, false]);
+        assert_eq!(fs::read(unpacked.join("replaced")).unwrap(), b"older");
+        assert_eq!(fs::read_dir(&unpacked).unwrap().count(), 3);
     }
 }

@@ -89,7 +89,9 @@ impl ImageStore {
                     let archive =
                         layer.open().map_err(|source| ImageError::BuiltIn { name: name.clone(), source })?;
                     let (found, unpacked) = unpack(archive, &staged.content(), &limits)
-                        .map_err(|source| ImageError::Unpack { layer: name, source })?;
+                        .map_err(|source| ImageError::Unpack { layer: name.clone(), source })?;
+                    let shared = layer.share(&staged.content());
+                    shared.map_err(|source| ImageError::BuiltIn { name, source })?;
                     Ok((staged, found, unpacked))
                 });
                 unpacking.await.map_err(panicked)?

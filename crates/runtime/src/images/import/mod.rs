@@ -1,5 +1,6 @@
 //! Images from files: what `docker save` writes, and OCI layouts, each as a folder or as an archive, compressed or not.
 
+mod arrivals;
 mod source;
 
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use super::reference::{Reference, Which};
 use super::store::{Image, Staged};
 use super::unpack::{Limits, unpack};
 use super::{ImageError, ImageStore};
+pub use arrivals::Arrivals;
 use source::Source;
 
 /// Why a file is not an image that can be imported.
@@ -53,27 +55,6 @@ impl ImageStore {
                 read_layer(source, layers[at].clone(), staged, limits)
             };
             images.push(self.assemble(description, fetch).await?);
-        }
-        Ok(images)
-    }
-
-    /// Imports every archive and layout of a folder, by name. What cannot be imported is said, and keeps the others from
-    /// nothing. No folder is an empty one.
-    pub async fn preload(&self, folder: &Path) -> Result<Vec<Image>, ImageError> {
-        let read = |source| ImportError::Read(folder.to_owned(), source);
-        let mut paths = match std::fs::read_dir(folder) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            found => found
-                .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, _>>())
-                .map_err(read)?,
-        };
-        paths.sort();
-        let mut images = Vec::new();
-        for path in paths {
-            match self.import(&path, &Keep::default()).await {
-                Ok(found) => images.extend(found),
-                Err(error) => tracing::warn!(?path, error = ?error, "cannot be preloaded"),
-            }
         }
         Ok(images)
     }

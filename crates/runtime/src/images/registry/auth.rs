@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::RegistryError;
 use crate::images::reference::Reference;
 
 /// What proves who asks.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Credentials {
     User {
         name: String,

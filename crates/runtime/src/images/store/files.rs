@@ -33,7 +33,7 @@ pub(super) fn lock(folder: &Path) -> io::Result<File> {
     let file = File::create(folder.join("lock"))?;
     rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
         if errno == rustix::io::Errno::WOULDBLOCK {
-            io::Error::other("another process works with these images")
+            io::Error::new(io::ErrorKind::WouldBlock, "another process works with these images")
         } else {
             errno.into()
         }

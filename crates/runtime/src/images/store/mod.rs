@@ -7,6 +7,7 @@
 //! containers/ID/         a container's writable layer, and which layers it stands on
 //! mount-points/CHOICE    places for what is mounted in containers, below the layers of their images
 //! staging/N              layers in the making; emptied at start
+//! lock, socket           of the process that works with all of this
 //! ```
 //! A layer is made in `staging` and appears by a rename. Content and layers come before the record that needs them and go
 //! after it. What no record, container or work in progress needs is swept away.
@@ -53,6 +54,13 @@ pub struct StoreError {
     deed: &'static str,
     path: PathBuf,
     source: io::Error,
+}
+
+impl StoreError {
+    /// Whether another process works with the folder.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.source.kind() == io::ErrorKind::WouldBlock
+    }
 }
 
 /// An image that is about to appear. Its layers are there.

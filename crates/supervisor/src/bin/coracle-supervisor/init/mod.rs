@@ -1,15 +1,16 @@
 //! Making a process, the child's half: from the clone to the program.
 //!
 //! A container's first process enters the pod's namespaces, builds its root filesystem ([`root`], [`mounts`],
-//! [`devices`]) and turns it into its root, then waits at the gate. A further process enters the namespaces of the
+//! [`own`]) and turns it into its root, then waits at the gate. A further process enters the namespaces of the
 //! container. Both then give up what they may not keep ([`identity`]) and become the program ([`program`]).
 //!
 //! What runs here is a copy of the supervisor with one thread, so it may allocate; but what it does to itself is seen
 //! by a container that may be hostile from the moment it enters its namespaces.
 
-mod devices;
 mod identity;
 mod mounts;
+mod null;
+mod own;
 mod program;
 mod root;
 mod terminal;
@@ -30,6 +31,7 @@ use rustix::thread::{
 use crate::launch::ChildSync;
 use crate::step::{During as _, StepError};
 use crate::sys;
+use own::Own;
 
 /// The three standard streams of a process without a terminal.
 pub(crate) struct Streams {
@@ -51,19 +53,20 @@ pub(crate) fn container(
     }
     join(&spec.namespaces)?;
     let root = root::enter_new(spec)?;
-    mounts::make(&root, &spec.mounts)?;
-    devices::make(&root, &spec.devices)?;
-    mounts::hide(&root, &spec.masked)?;
+    own::furnish_root(&root, spec)?;
+    let own = mounts::make(&root, spec)?;
+    mounts::hide(&root, &own, &spec.masked)?;
     mounts::freeze(&root, &spec.readonly)?;
-    mounts::seal(&root, &spec.mounts)?;
+    own.seal()?;
     root.folder(&spec.process.cwd)?;
     root::pivot(&root)?;
-    let terminal = if spec.process.terminal { Some(terminal::open(&spec.process, sync)?) } else { None };
-    if terminal.is_some() {
-        terminal::console()?;
+    let terminal =
+        if spec.process.terminal { Some(terminal::open(&spec.process, &own, sync)?) } else { None };
+    if let Some(terminal) = &terminal {
+        terminal::console(terminal, &own)?;
     }
     root::finish(spec)?;
-    connect(terminal.as_ref(), streams, spec.process.uid)?;
+    connect(terminal.as_ref(), streams, spec.process.uid, || null::of_new(&own))?;
     program(&spec.process, sync)
 }
 
@@ -81,8 +84,9 @@ pub(crate) fn exec(
         | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME
         | ThreadNameSpaceType::CONTROL_GROUP;
     move_into_thread_name_spaces(container, all).during(|| "join the container's namespaces".to_owned())?;
-    let terminal = if process.terminal { Some(terminal::open(process, sync)?) } else { None };
-    connect(terminal.as_ref(), streams, process.uid)?;
+    let terminal =
+        if process.terminal { Some(terminal::open(process, &Own::default(), sync)?) } else { None };
+    connect(terminal.as_ref(), streams, process.uid, null::of_running)?;
     program(process, sync)
 }
 
@@ -97,6 +101,8 @@ pub(crate) fn pause(sync: &ChildSync) -> Result<Infallible, StepError> {
 /// What every new process does first, while it is still alone.
 fn begin(process: &Process, sync: &ChildSync) -> Result<(), StepError> {
     setsid().during(|| "start a session".to_owned())?;
+    // What is made on the way has the mode that is asked for.
+    rustix::process::umask(Mode::empty());
     // Nobody in the container may trace this process, or read its memory and descriptors, before it is the program.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).during(|| "become untraceable".to_owned())?;
     if let Some(score) = process.oom_score_adj
@@ -143,20 +149,34 @@ fn rustix_unshare(flags: UnshareFlags) -> Result<(), StepError> {
     sys::unshare(flags).during(|| "make a cgroup namespace".to_owned())
 }
 
-/// Makes the terminal or the pipes the standard streams.
-fn connect(terminal: Option<&OwnedFd>, streams: Option<&Streams>, user: u32) -> Result<(), StepError> {
-    if let (None, Some(streams)) = (terminal, streams) {
-        [&streams.stdin, &streams.stdout, &streams.stderr].into_iter().for_each(|pipe| give_to(pipe, user));
-    }
-    let (stdin, stdout, stderr) = match (terminal, streams) {
-        (Some(terminal), _) => (terminal, terminal, terminal),
-        (None, Some(streams)) => (&streams.stdin, &streams.stdout, &streams.stderr),
-        (None, None) => return Err(StepError::new("connect the standard streams", Errno::INVAL)),
+/// Makes the terminal or the pipes the standard streams. Where the host's null device was meant to be one, the
+/// container's is: who owns it may change it.
+fn connect(
+    terminal: Option<&OwnedFd>,
+    streams: Option<&Streams>,
+    user: u32,
+    null: impl FnOnce() -> rustix::io::Result<OwnedFd>,
+) -> Result<(), StepError> {
+    let step = || "connect the standard streams".to_owned();
+    let mut three = match (terminal, streams) {
+        (Some(terminal), _) => [terminal; 3],
+        (None, Some(streams)) => [&streams.stdin, &streams.stdout, &streams.stderr],
+        (None, None) => return Err(StepError::new(step(), Errno::INVAL)),
     };
-    let connected = rustix::stdio::dup2_stdin(stdin)
-        .and_then(|()| rustix::stdio::dup2_stdout(stdout))
-        .and_then(|()| rustix::stdio::dup2_stderr(stderr));
-    connected.during(|| "connect the standard streams".to_owned())
+    if terminal.is_none() {
+        three.iter().for_each(|pipe| give_to(pipe, user));
+    }
+    let nothing = if three.iter().any(|one| null::is_null(one)) { Some(null().during(step)?) } else { None };
+    for one in &mut three {
+        match &nothing {
+            Some(nothing) if null::is_null(one) => *one = nothing,
+            _ => {}
+        }
+    }
+    let connected = rustix::stdio::dup2_stdin(three[0])
+        .and_then(|()| rustix::stdio::dup2_stdout(three[1]))
+        .and_then(|()| rustix::stdio::dup2_stderr(three[2]));
+    connected.during(step)
 }
 
 /// Programs open `/dev/stdout` anew, so a pipe belongs to the user. Another file is not ours to give.

@@ -2,27 +2,46 @@
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use coracle_supervisor::protocol::{Bind, Filesystem, MountSpec, Propagation};
-use rustix::fs::{CWD, FileType, symlinkat};
+use coracle_supervisor::protocol::{Bind, ContainerSpec, Filesystem, MountSpec, Propagation};
+use rustix::fs::{CWD, FileType, fstatfs};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create,
     fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
 };
 
+use super::null;
+use super::own::{self, Own};
 use super::root::{self, Root};
 use crate::step::{During as _, StepError};
 use crate::sys;
 
-pub(super) fn make(root: &Root, mounts: &[MountSpec]) -> Result<(), StepError> {
-    for mount in mounts {
+/// Files in `/proc` that others may be mounted over, as programs that tell a container of its limits do.
+const PROC_FILES: [&str; 10] = [
+    "/proc/cpuinfo",
+    "/proc/diskstats",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/swaps",
+    "/proc/uptime",
+    "/proc/loadavg",
+    "/proc/slabinfo",
+    "/proc/sys/kernel/ns_last_pid",
+    "/proc/sys/crypto/fips_enabled",
+];
+
+/// Mounts everything, and answers with what is the container's own.
+pub(super) fn make<'s>(root: &Root, spec: &'s ContainerSpec) -> Result<Own<'s>, StepError> {
+    let mut own = Own::default();
+    for (number, mount) in spec.mounts.iter().enumerate() {
         match mount {
             MountSpec::Bind { bind } => make_bind(root, bind)?,
-            MountSpec::New { filesystem } => make_new(root, filesystem)?,
-            MountSpec::Link { path, target } => make_link(root, path, target)?,
+            MountSpec::New { filesystem } => own.add(filesystem, make_new(root, spec, number, filesystem)?),
+            // Made in the file system that it is in.
+            MountSpec::Link { .. } => {}
         }
     }
-    Ok(())
+    Ok(own)
 }
 
 fn make_bind(root: &Root, bind: &Bind) -> Result<(), StepError> {
@@ -45,20 +64,36 @@ fn make_bind(root: &Root, bind: &Bind) -> Result<(), StepError> {
     }
     let is_folder = root::kind(&tree).during(step)? == FileType::Directory;
     let target = if is_folder { root.folder(&bind.target)? } else { root.file(&bind.target)? };
+    // What masks `/proc` and makes it read-only relies on its being there.
+    let covers_proc = is_proc(&target).during(step)? && !PROC_FILES.contains(&bind.target.as_str());
+    if covers_proc && !is_proc(&tree).during(step)? {
+        return Err(StepError::new(format!("{}, which is inside /proc", step()), Errno::PERM));
+    }
     attach(&tree, &target).during(step)
 }
 
-fn make_new(root: &Root, filesystem: &Filesystem) -> Result<(), StepError> {
+fn is_proc(file: &OwnedFd) -> rustix::io::Result<bool> {
+    Ok(fstatfs(file)?.f_type == libc::PROC_SUPER_MAGIC)
+}
+
+fn make_new(
+    root: &Root,
+    spec: &ContainerSpec,
+    number: usize,
+    filesystem: &Filesystem,
+) -> Result<OwnedFd, StepError> {
     let step = || format!("mount {} at {}", filesystem.kind, filesystem.target);
     let mount = new_mount(filesystem).during(step)?;
+    own::furnish(&mount, spec, number)?;
     // Whoever reads these trusts that they are the kernel's.
     let trusted = matches!(filesystem.kind.as_str(), "proc" | "sysfs");
     let target =
         if trusted { root.plain_folder(&filesystem.target)? } else { root.folder(&filesystem.target)? };
-    attach(&mount, &target).during(step)
+    attach(&mount, &target).during(step)?;
+    Ok(mount)
 }
 
-fn new_mount(filesystem: &Filesystem) -> rustix::io::Result<OwnedFd> {
+pub(super) fn new_mount(filesystem: &Filesystem) -> rustix::io::Result<OwnedFd> {
     let context = fsopen(filesystem.kind.as_str(), FsOpenFlags::FSOPEN_CLOEXEC)?;
     for (name, value) in &filesystem.options {
         if value.is_empty() {
@@ -72,30 +107,8 @@ fn new_mount(filesystem: &Filesystem) -> rustix::io::Result<OwnedFd> {
     fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::from_bits_retain(attributes))
 }
 
-fn make_link(root: &Root, path: &str, target: &str) -> Result<(), StepError> {
-    let (folder, name) = root.parent(path)?;
-    match symlinkat(target, folder, name) {
-        Err(Errno::EXIST) => Ok(()),
-        other => other.during(|| format!("link {path} to {target}")),
-    }
-}
-
-/// Makes filesystems read-only in which something had to be mounted first.
-pub(super) fn seal(root: &Root, mounts: &[MountSpec]) -> Result<(), StepError> {
-    for mount in mounts {
-        let MountSpec::New { filesystem } = mount else { continue };
-        if !filesystem.seal {
-            continue;
-        }
-        let target = root.folder(&filesystem.target)?;
-        sys::mount_setattr(target.as_fd(), libc::MOUNT_ATTR_RDONLY, 0, false)
-            .during(|| format!("make {} read-only", filesystem.target))?;
-    }
-    Ok(())
-}
-
 /// Covers paths, so that nothing of them can be read.
-pub(super) fn hide(root: &Root, paths: &[String]) -> Result<(), StepError> {
+pub(super) fn hide(root: &Root, own: &Own<'_>, paths: &[String]) -> Result<(), StepError> {
     for path in paths {
         let Some(target) = root.find(path)? else { continue };
         let step = || format!("mask {path}");
@@ -107,10 +120,7 @@ pub(super) fn hide(root: &Root, paths: &[String]) -> Result<(), StepError> {
                 ..Filesystem::default()
             })
         } else {
-            // The container's own: it is to see nothing of the host's, not even this.
-            let null = root.find("/dev/null")?.ok_or_else(|| StepError::new(step(), Errno::NOENT))?;
-            let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-            open_tree(null.as_fd(), "", flags | OpenTreeFlags::AT_EMPTY_PATH)
+            null::cover(own)
         };
         attach(&cover.during(step)?, &target).during(step)?;
     }

@@ -3,19 +3,28 @@
 use std::os::fd::{AsFd as _, OwnedFd};
 
 use coracle_supervisor::protocol::Process;
-use rustix::fs::{CWD, Gid, Mode, OFlags, Uid, fchown};
+use rustix::fs::{
+    CWD, FileType, Gid, Mode, OFlags, ResolveFlags, Uid, fchown, fstat, fstatfs, makedev, openat2,
+};
+use rustix::io::Errno;
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, unlockpt};
 
+use super::own::{DEV, Own, PTS};
 use crate::launch::ChildSync;
 use crate::step::{During as _, StepError};
 use crate::sys;
 
 /// Opens a terminal in the container's own `/dev/pts` and answers with the program's side of it.
-pub(super) fn open(process: &Process, sync: &ChildSync) -> Result<OwnedFd, StepError> {
+pub(super) fn open(process: &Process, own: &Own<'_>, sync: &ChildSync) -> Result<OwnedFd, StepError> {
     let step = || "open a terminal".to_owned();
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let ours = rustix::fs::open("/dev/pts/ptmx", flags, Mode::empty()).during(step)?;
+    let ours = match own.open(PTS, "ptmx", flags) {
+        Some(opened) => opened,
+        // A container that runs may have anything there; so may one with a `/dev` from elsewhere.
+        None => openat2(CWD, "/dev/pts/ptmx", flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS),
+    };
+    let ours = ours.and_then(checked).during(step)?;
     unlockpt(&ours).during(step)?;
     let theirs = ioctl_tiocgptpeer(&ours, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
         .during(step)?;
@@ -26,13 +35,31 @@ pub(super) fn open(process: &Process, sync: &ChildSync) -> Result<OwnedFd, StepE
     Ok(theirs)
 }
 
-/// The controlling terminal of the first process is the container's console.
-pub(super) fn console() -> Result<(), StepError> {
+/// Nothing but what makes terminals may be asked for one.
+fn checked(file: OwnedFd) -> rustix::io::Result<OwnedFd> {
+    let about = fstat(&file)?;
+    let makes_terminals = FileType::from_raw_mode(about.st_mode) == FileType::CharacterDevice
+        && about.st_rdev == makedev(5, 2)
+        && fstatfs(&file)?.f_type == libc::DEVPTS_SUPER_MAGIC;
+    if makes_terminals { Ok(file) } else { Err(Errno::NOTTY) }
+}
+
+/// The controlling terminal of the first process is the container's console. A `/dev` from elsewhere need not have a
+/// place for it, and none is made there.
+pub(super) fn console(terminal: &OwnedFd, own: &Own<'_>) -> Result<(), StepError> {
     let step = || "make /dev/console".to_owned();
-    let new = OFlags::CREATE | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let target = rustix::fs::open("/dev/console", new, Mode::from_raw_mode(0o600)).during(step)?;
-    let tree =
-        open_tree(CWD, "/dev/pts/0", OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC);
+    let place = match own.open(DEV, "console", OFlags::PATH) {
+        Some(place) => place,
+        None => {
+            let how = ResolveFlags::NO_SYMLINKS;
+            match openat2(CWD, "/dev/console", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), how) {
+                Err(_) => return Ok(()),
+                found => found,
+            }
+        }
+    };
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let tree = open_tree(terminal, "", flags | OpenTreeFlags::AT_EMPTY_PATH).during(step)?;
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    move_mount(tree.during(step)?.as_fd(), "", target.as_fd(), "", flags).during(step)
+    move_mount(tree.as_fd(), "", place.during(step)?, "", flags).during(step)
 }

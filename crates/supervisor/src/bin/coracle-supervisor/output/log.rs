@@ -51,16 +51,16 @@ impl Log {
         Ok(log)
     }
 
-    /// Cuts off what is not known to be whole, and remembers where we are.
+    /// Cuts off what is in a spool and will be written again, and a line that is not whole; and remembers where we are.
     fn take_up(&mut self, before: Option<Progress>) {
         let Some(file) = &self.file else { return };
         let Ok(about) = file.metadata() else { return };
-        let cut = before.filter(|before| before.inode == about.ino() && before.length < about.len());
+        let known =
+            before.filter(|before| before.inode == about.ino()).map_or(u64::MAX, |before| before.length);
+        let length = end_of_lines(file, known.min(about.len()));
         self.now.inode = about.ino();
-        self.now.length = match cut {
-            Some(before) if file.set_len(before.length).is_ok() => before.length,
-            _ => about.len(),
-        };
+        self.now.length =
+            if length < about.len() && file.set_len(length).is_ok() { length } else { about.len() };
         self.save();
     }
 
@@ -88,6 +88,18 @@ impl Log {
         self.file = Some(append(path).during(|| format!("open log {path}"))?);
         self.take_up(None);
         Ok(())
+    }
+
+    /// Writes whole lines that are kept nowhere else: who takes over may not cut them off.
+    pub(crate) fn write_for_good(&mut self, text: &[u8]) {
+        let before = self.now;
+        self.now.length += text.len() as u64;
+        self.save();
+        self.now = before;
+        self.write(text);
+        if self.now.length < before.length + text.len() as u64 {
+            self.save();
+        }
     }
 
     /// Writes whole lines, or as many of them as fit.
@@ -142,7 +154,25 @@ impl Progress {
     }
 }
 
+/// Where the last line ends that begins before this place in a log.
+fn end_of_lines(file: &File, length: u64) -> u64 {
+    let mut end = length;
+    let mut chunk = [0; 4096];
+    while end > 0 {
+        let begin = end.saturating_sub(chunk.len() as u64);
+        let part = &mut chunk[..usize::try_from(end - begin).unwrap_or_default()];
+        if file.read_exact_at(part, begin).is_err() {
+            return length;
+        }
+        if let Some(newline) = part.iter().rposition(|byte| *byte == b'\n') {
+            return begin + newline as u64 + 1;
+        }
+        end = begin;
+    }
+    0
+}
+
 fn append(path: &str) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
-    OpenOptions::new().append(true).create(true).mode(0o640).open(path)
+    OpenOptions::new().read(true).append(true).create(true).mode(0o640).open(path)
 }

@@ -39,10 +39,10 @@ impl Stream {
 /// One stream of a container's output.
 pub(crate) struct Output {
     pub(crate) stream: Stream,
-    /// None when it has ended.
+    /// None when it has ended; or it is a terminal that somebody else has kept, and will give back.
     pub(crate) source: Option<OwnedFd>,
     lines: Lines,
-    /// None where nothing is kept for who takes over: terminals, and containers without a log.
+    /// None where nothing is kept for who takes over: there is no log, or no room.
     spool: Option<Spool>,
     pub(crate) attachments: Vec<Attachment>,
 }
@@ -59,8 +59,8 @@ pub(crate) enum Pumped {
 }
 
 impl Output {
-    pub(crate) fn new(stream: Stream, source: OwnedFd, spool: Option<Spool>) -> Self {
-        Self { stream, source: Some(source), lines: Lines::new(stream), spool, attachments: Vec::new() }
+    pub(crate) fn new(stream: Stream, source: Option<OwnedFd>, spool: Option<Spool>) -> Self {
+        Self { stream, source, lines: Lines::new(stream), spool, attachments: Vec::new() }
     }
 
     /// Writes into the log what an earlier supervisor read and did not write.
@@ -77,7 +77,10 @@ impl Output {
         let mut chunk = vec![0; CHUNK];
         let mut text = Vec::new();
         for _ in 0..if all { usize::MAX } else { TURNS } {
-            let Some(source) = &self.source else { return Pumped::Ended };
+            let Some(source) = &self.source else {
+                self.end_lines(log);
+                return Pumped::Ended;
+            };
             let taken = match &mut self.spool {
                 Some(spool) => spool.take(source, &mut chunk),
                 None => rustix::io::read(source, &mut chunk),
@@ -86,17 +89,18 @@ impl Output {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Pumped::Empty,
                 // There is no room for what nobody may ever need.
-                Err(_) if self.spool.is_some() => self.spool = None,
+                Err(_) if self.spool.is_some() => self.give_up_spool(log),
                 // A terminal says EIO when the last program has closed it.
                 Ok(0) | Err(_) => {
-                    text.clear();
-                    self.lines.end(&mut text);
-                    self.write(&text, log);
+                    self.end_lines(log);
                     self.attachments.iter_mut().for_each(Attachment::end);
                     return Pumped::Ended;
                 }
                 Ok(count) => {
                     text.clear();
+                    if self.spool.as_ref().is_some_and(|spool| !spool.is_whole()) {
+                        self.give_up_spool(log);
+                    }
                     self.lines.feed(&chunk[..count], &mut text);
                     if self.spool.as_ref().is_some_and(Spool::is_overdue) {
                         // A line without an end: so far it is a part, and what was kept of it can go.
@@ -113,13 +117,27 @@ impl Output {
         Pumped::Enough
     }
 
+    /// Writes what there is of a line that will not go on.
+    fn end_lines(&mut self, log: &mut Log) {
+        let mut text = Vec::new();
+        self.lines.end(&mut text);
+        self.write(&text, log);
+    }
+
+    /// From now on nothing is kept for who takes over, who is not to write again what was.
+    fn give_up_spool(&mut self, log: &mut Log) {
+        if let Some(spool) = self.spool.take() {
+            log.commit(self.stream, spool.end());
+        }
+    }
+
     /// Writes lines into the log, and how far that is.
     fn write(&mut self, text: &[u8], log: &mut Log) {
         if text.is_empty() {
             return;
         }
+        let Some(spool) = &mut self.spool else { return log.write_for_good(text) };
         log.write(text);
-        let Some(spool) = &mut self.spool else { return };
         log.commit(self.stream, spool.end() - self.lines.begun());
         if self.lines.begun() == 0 && spool.begin_anew() {
             log.commit(self.stream, 0);
@@ -151,7 +169,8 @@ mod tests {
         let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
         let mut log = Log::open(Some(&path("log")), &path("progress")).unwrap();
         let (reader, writer) = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC).unwrap();
-        let mut output = Output::new(Stream::Stdout, reader, Some(Spool::open(&path("spool")).unwrap()));
+        let mut output =
+            Output::new(Stream::Stdout, Some(reader), Some(Spool::open(&path("spool")).unwrap()));
         let mut printed = Vec::new();
         // Chunks of an odd length, so that no part of a line ends with one.
         for turn in 0..2000_u32 {

@@ -1,6 +1,7 @@
 //! What was read of a container's output and may not be in its log yet.
 //!
-//! The kernel moves bytes from the pipe into a file in one step: whenever we are killed, each is in one of the two. How
+//! The kernel moves bytes from the pipe into a file in one step: whenever we are killed, each is in one of the two. From a
+//! terminal they are copied in two: what was read a moment before we are killed is lost. How
 //! much of the file is in the log is written down after each write to the log ([`super::Log::commit`]), so whoever takes
 //! over cuts the log there and goes on: no line is lost, none comes twice.
 
@@ -18,28 +19,50 @@ const OVERDUE: u64 = 2 << 20;
 pub(crate) struct Spool {
     file: File,
     end: u64,
+    is_whole: bool,
 }
 
 impl Spool {
     pub(crate) fn open(path: &str) -> std::io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         let end = file.metadata()?.len();
-        Ok(Self { file, end })
+        Ok(Self { file, end, is_whole: true })
     }
 
     pub(super) fn end(&self) -> u64 {
         self.end
     }
 
-    /// Moves what there is in a pipe, as much as fits into `chunk`, which is a copy of it.
+    /// Moves what there is in a pipe or a terminal, as much as fits into `chunk`, which is a copy of it.
     pub(super) fn take(&mut self, source: &OwnedFd, chunk: &mut [u8]) -> rustix::io::Result<usize> {
         let mut at = self.end;
-        let count = splice(source, None, &self.file, Some(&mut at), chunk.len(), SpliceFlags::NONBLOCK)?;
+        let count = match splice(source, None, &self.file, Some(&mut at), chunk.len(), SpliceFlags::NONBLOCK)
+        {
+            // One of the two has to be a pipe.
+            Err(Errno::INVAL) => return self.copy(source, chunk),
+            moved => moved?,
+        };
         self.file
             .read_exact_at(&mut chunk[..count], self.end)
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         self.end += count as u64;
         Ok(count)
+    }
+
+    fn copy(&mut self, source: &OwnedFd, chunk: &mut [u8]) -> rustix::io::Result<usize> {
+        let count = rustix::io::read(source, &mut *chunk)?;
+        // Where there is no room for it, it goes into the log now, or is lost if we are killed before.
+        if self.file.write_all_at(&chunk[..count], self.end).is_ok() {
+            self.end += count as u64;
+        } else {
+            self.is_whole = false;
+        }
+        Ok(count)
+    }
+
+    /// Whether all that was taken is in there.
+    pub(super) fn is_whole(&self) -> bool {
+        self.is_whole
     }
 
     /// What an earlier supervisor moved and did not write into the log.

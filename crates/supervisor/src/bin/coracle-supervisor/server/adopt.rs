@@ -49,10 +49,10 @@ impl Server {
         let stage = exit.map_or(Stage::Running, Stage::Exited);
         let mut container = Container::new(held, place, stage, found, log);
         container.stdin = container.place.input();
-        if !container.held.terminal {
-            for stream in [Stream::Stdout, Stream::Stderr] {
-                self.adopt_output(&mut container, stream)?;
-            }
+        let streams: &[Stream] =
+            if container.held.terminal { &[Stream::Stdout] } else { &[Stream::Stdout, Stream::Stderr] };
+        for stream in streams {
+            self.adopt_output(&mut container, *stream)?;
         }
         let watched = match &container.pidfd {
             Some(pidfd) if running && !container.has_exited() => {
@@ -69,9 +69,14 @@ impl Server {
     }
 
     fn adopt_output(&mut self, container: &mut Container, stream: Stream) -> Result<(), StepError> {
-        let source = container.place.reader(stream.name())?;
         let spool = container.spool(stream)?;
-        self.add_output(container, stream, source, spool)?;
+        if container.held.terminal {
+            // Somebody keeps it, and will give it back.
+            container.outputs.push(Output::new(stream, None, spool));
+        } else {
+            let source = container.place.reader(stream.name())?;
+            self.add_output(container, stream, source, spool)?;
+        }
         if let Some(output) = container.outputs.last_mut() {
             Output::resume(output, &mut container.log);
         }

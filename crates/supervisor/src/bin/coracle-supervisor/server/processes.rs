@@ -8,9 +8,10 @@ use rustix::process::{WaitOptions, WaitStatus, wait};
 use super::requests::wrong_phase;
 use super::{Server, Source, copy};
 use crate::clock;
-use crate::container::{Asker, Stage};
+use crate::container::{Asker, Container, Stage};
 use crate::launch::{self, Progress};
 use crate::output::Stream;
+use crate::step::{During as _, StepError};
 use crate::sys;
 
 /// The exit code of a container of which nobody saw how it ended.
@@ -79,14 +80,24 @@ impl Server {
 
     pub(super) fn set_terminal(&mut self, id: &str, terminal: OwnedFd) {
         let Some(mut container) = self.containers.remove(id) else { return };
-        if let Ok(ours) = terminal.try_clone() {
-            container.terminal = Some(terminal);
-            // Without its output the container would hang as soon as the terminal is full.
-            if self.add_output(&mut container, Stream::Stdout, ours, None).is_err() {
-                container.kill();
-            }
+        // Without its output the container would hang as soon as the terminal is full.
+        if self.listen_to_terminal(&mut container, terminal).is_err() {
+            container.kill();
         }
         self.containers.insert(id.to_owned(), container);
+    }
+
+    fn listen_to_terminal(&mut self, container: &mut Container, terminal: OwnedFd) -> Result<(), StepError> {
+        let ours = terminal.try_clone().during(|| "copy a terminal".to_owned())?;
+        container.terminal = Some(terminal);
+        if container.outputs.is_empty() {
+            let spool = container.spool(Stream::Stdout)?;
+            return self.add_output(container, Stream::Stdout, ours, spool);
+        }
+        // It goes on where the supervisor before us was.
+        self.watch_output(container, &ours, 0)?;
+        container.outputs[0].source = Some(ours);
+        Ok(())
     }
 
     /// A container that could not be made is forgotten; one that could not become its program has ended.

@@ -136,12 +136,22 @@ impl Server {
         source: OwnedFd,
         spool: Option<Spool>,
     ) -> Result<(), StepError> {
-        let step = || "watch the output".to_owned();
-        rustix::io::ioctl_fionbio(&source, true).during(step)?;
         let index = container.outputs.len();
+        self.watch_output(container, &source, index)?;
+        container.outputs.push(Output::new(stream, Some(source), spool));
+        Ok(())
+    }
+
+    pub(super) fn watch_output(
+        &mut self,
+        container: &Container,
+        source: &OwnedFd,
+        index: usize,
+    ) -> Result<(), StepError> {
+        let step = || "watch the output".to_owned();
+        rustix::io::ioctl_fionbio(source, true).during(step)?;
         let about = Source::Output { id: container.held.id.clone(), index };
         self.watch(source.as_fd(), about, EventFlags::IN).during(step)?;
-        container.outputs.push(Output::new(stream, source, spool));
         Ok(())
     }
 

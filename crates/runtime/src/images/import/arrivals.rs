@@ -1,0 +1,106 @@
+//! A folder whose archives are images of the node, also those that come later.
+
+use std::ffi::OsStr;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::inotify::{CreateFlags, ReadFlags, Reader, WatchFlags, add_watch, init};
+use rustix::io::Errno;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use crate::images::{Image, ImageError, ImageStore, ImportError, Keep};
+use crate::sys;
+
+/// A folder that is watched for what comes into it.
+pub struct Arrivals {
+    folder: PathBuf,
+    watch: AsyncFd<OwnedFd>,
+}
+
+impl Arrivals {
+    /// Watches a folder from now on. It is made if it is not there.
+    pub fn at(folder: &Path) -> io::Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        let watch = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        // A file is there when whoever writes it has closed it, or has given it its name.
+        add_watch(&watch, folder, WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR)?;
+        Ok(Self { folder: folder.to_owned(), watch: sys::watch(watch)? })
+    }
+
+    /// The names of what has come; none: there was too much to tell, or it is another folder now.
+    async fn next(&self) -> io::Result<Option<Vec<PathBuf>>> {
+        self.watch.async_io(Interest::READABLE, |watch| self.read(watch)).await
+    }
+
+    fn read(&self, watch: &OwnedFd) -> io::Result<Option<Vec<PathBuf>>> {
+        let mut space = [MaybeUninit::uninit(); 4096];
+        let mut events = Reader::new(watch, &mut space);
+        let mut paths = Vec::new();
+        loop {
+            match events.next() {
+                Ok(event) if event.events().intersects(ReadFlags::QUEUE_OVERFLOW | ReadFlags::IGNORED) => {
+                    return Ok(None);
+                }
+                Ok(event) => paths.extend(
+                    event.file_name().map(|name| self.folder.join(OsStr::from_bytes(name.to_bytes()))),
+                ),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if !paths.is_empty() => return Ok(Some(paths)),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+}
+
+impl ImageStore {
+    /// Imports every archive and layout of a folder, by name. What cannot be imported is said, and keeps the others from
+    /// nothing. No folder is an empty one.
+    pub async fn preload(&self, folder: &Path) -> Result<Vec<Image>, ImageError> {
+        let read = |source| ImportError::Read(folder.to_owned(), source);
+        let paths = match std::fs::read_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            found => found
+                .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, _>>())
+                .map_err(read)?,
+        };
+        Ok(self.import_all(paths).await)
+    }
+
+    /// Imports what comes into a folder, for as long as this is polled.
+    pub(crate) async fn attend(&self, mut arrivals: Arrivals) -> io::Result<()> {
+        loop {
+            let images = match arrivals.next().await? {
+                Some(paths) => self.import_all(paths).await,
+                None => {
+                    arrivals = Arrivals::at(&arrivals.folder)?;
+                    self.preload(&arrivals.folder).await.map_err(io::Error::other)?
+                }
+            };
+            for image in images {
+                tracing::info!(id = %image.id, "preloaded");
+            }
+        }
+    }
+
+    async fn import_all(&self, mut paths: Vec<PathBuf>) -> Vec<Image> {
+        paths.sort();
+        paths.dedup();
+        let mut images = Vec::new();
+        // What copies files calls them so until they are whole.
+        for path in paths.into_iter().filter(|path| !is_hidden(path)) {
+            match self.import(&path, &Keep::default()).await {
+                Ok(found) => images.extend(found),
+                Err(error) => tracing::warn!(?path, error = ?error, "cannot be preloaded"),
+            }
+        }
+        images
+    }
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"."))
+}

@@ -1,0 +1,183 @@
+//! File systems that are made for one container, and what is put into them: device nodes, links, the console's place.
+//!
+//! A volume may belong to somebody who changes it at this very moment. So nothing is ever made in one: what has to be
+//! there is put into the root filesystem before anything is mounted in it, or into a new file system before that is
+//! attached, where nobody else can see it. What a volume covers or brings itself stays as the volume has it. Later a new
+//! file system is reached by its descriptor alone, whatever has been mounted over its place meanwhile.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Component, Path};
+
+use coracle_supervisor::protocol::{ContainerSpec, Device, Filesystem, MountSpec};
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Uid, chownat, makedev, mkdirat, mknodat, openat,
+    openat2, symlinkat, unlinkat,
+};
+use rustix::io::Errno;
+
+use super::root::Root;
+use crate::step::{During as _, StepError};
+use crate::sys;
+
+pub(super) const DEV: &str = "/dev";
+pub(super) const PTS: &str = "/dev/pts";
+const CONSOLE: &str = "/dev/console";
+
+/// The new file systems of a container, in the order in which they were attached.
+#[derive(Default)]
+pub(super) struct Own<'s>(Vec<(&'s Filesystem, OwnedFd)>);
+
+impl<'s> Own<'s> {
+    pub(super) fn add(&mut self, filesystem: &'s Filesystem, mount: OwnedFd) {
+        self.0.push((filesystem, mount));
+    }
+
+    /// Opens a file right in the file system that was mounted at a path; none: none was.
+    pub(super) fn open(
+        &self,
+        target: &str,
+        name: &str,
+        flags: OFlags,
+    ) -> Option<rustix::io::Result<OwnedFd>> {
+        let (_, mount) = self.0.iter().rfind(|(filesystem, _)| filesystem.target == target)?;
+        let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV | ResolveFlags::BENEATH;
+        Some(openat2(mount, name, flags | OFlags::CLOEXEC, Mode::empty(), how))
+    }
+
+    /// Makes those read-only in which something had to be mounted first.
+    pub(super) fn seal(&self) -> Result<(), StepError> {
+        for (filesystem, mount) in self.0.iter().filter(|(filesystem, _)| filesystem.seal) {
+            sys::mount_setattr(mount.as_fd(), libc::MOUNT_ATTR_RDONLY, 0, false)
+                .during(|| format!("make {} read-only", filesystem.target))?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes what belongs into the root filesystem, in which nothing may be mounted yet.
+pub(super) fn furnish_root(root: &Root, spec: &ContainerSpec) -> Result<(), StepError> {
+    for device in spec.devices.iter().filter(|device| covering(&device.path, &spec.mounts).is_none()) {
+        let (folder, name) = root.parent(&device.path)?;
+        make_device(&folder, name, device)?;
+    }
+    Ok(())
+}
+
+/// Makes what belongs into a new file system, the `number`th of the mounts, which nobody else may see yet.
+pub(super) fn furnish(mount: &OwnedFd, spec: &ContainerSpec, number: usize) -> Result<(), StepError> {
+    let belongs = |path: &str| covering(path, &spec.mounts) == Some(number);
+    for device in spec.devices.iter().filter(|device| belongs(&device.path)) {
+        let (folder, name) = place(mount, &device.path, &spec.mounts[number])?;
+        make_device(&folder, name, device)?;
+    }
+    for link in &spec.mounts {
+        let MountSpec::Link { path, target } = link else { continue };
+        if belongs(path) {
+            let (folder, name) = place(mount, path, &spec.mounts[number])?;
+            match symlinkat(target.as_str(), folder, name) {
+                // A device of that name was asked for.
+                Err(Errno::EXIST) => {}
+                made => made.during(|| format!("link {path} to {target}"))?,
+            }
+        }
+    }
+    if spec.process.terminal && belongs(CONSOLE) {
+        let (folder, name) = place(mount, CONSOLE, &spec.mounts[number])?;
+        match mknodat(folder, name, FileType::RegularFile, Mode::from_raw_mode(0o600), 0) {
+            // It may be a device that was asked for.
+            Err(Errno::EXIST) => {}
+            made => made.during(|| format!("make {CONSOLE}"))?,
+        }
+    }
+    Ok(())
+}
+
+/// The number of the mount that a path is in; none: it is in the root filesystem.
+fn covering(path: &str, mounts: &[MountSpec]) -> Option<usize> {
+    let around = mounts.iter().enumerate().filter_map(|(number, mount)| {
+        let target = Path::new(target(mount)?);
+        Path::new(path).starts_with(target).then(|| (target.components().count(), number))
+    });
+    // Of two at one place the later one is on top.
+    around.max().map(|(_, number)| number)
+}
+
+fn target(mount: &MountSpec) -> Option<&str> {
+    match mount {
+        MountSpec::Bind { bind } => Some(&bind.target),
+        MountSpec::New { filesystem } => Some(&filesystem.target),
+        MountSpec::Link { .. } => None,
+    }
+}
+
+/// The folder in a new file system in which the last name of a path is, made with all above it, and that name.
+fn place<'p>(mount: &OwnedFd, path: &'p str, at: &MountSpec) -> Result<(OwnedFd, &'p str), StepError> {
+    let step = || format!("find the place of {path}");
+    let inside = Path::new(path).strip_prefix(target(at).unwrap_or_default());
+    let mut names = Vec::new();
+    for name in inside.unwrap_or(Path::new("")).components() {
+        match name {
+            Component::Normal(name) => names.extend(name.to_str()),
+            _ => return Err(StepError::new(step(), Errno::INVAL)),
+        }
+    }
+    let last = names.pop().ok_or_else(|| StepError::new(step(), Errno::INVAL))?;
+    let mut here = mount.try_clone().during(step)?;
+    for name in names {
+        match mkdirat(&here, name, Mode::from_raw_mode(0o755)) {
+            Err(Errno::EXIST) => {}
+            made => made.during(step)?,
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        here = openat(&here, name, flags, Mode::empty()).during(step)?;
+    }
+    Ok((here, last))
+}
+
+/// The umask must let the mode be as it is.
+fn make_device(folder: &OwnedFd, name: &str, device: &Device) -> Result<(), StepError> {
+    let step = || format!("make device {}", device.path);
+    let kind = match device.kind {
+        b'b' => FileType::BlockDevice,
+        b'p' => FileType::Fifo,
+        _ => FileType::CharacterDevice,
+    };
+    let (mode, number) = (Mode::from_raw_mode(device.mode), makedev(device.major, device.minor));
+    match mknodat(folder, name, kind, mode, number) {
+        // An image may bring a file of that name: it is no device, and must not be taken for one.
+        Err(Errno::EXIST) => {
+            unlinkat(folder, name, AtFlags::empty()).during(step)?;
+            mknodat(folder, name, kind, mode, number).during(step)?;
+        }
+        made => made.during(step)?,
+    }
+    let (uid, gid) = (Uid::from_raw(device.uid), Gid::from_raw(device.gid));
+    chownat(folder, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW).during(step)
+}
+
+#[cfg(test)]
+mod tests {
+    use coracle_supervisor::protocol::Bind;
+
+    use super::*;
+
+    #[test]
+    fn a_path_is_in_the_innermost_mount_and_the_last_one_there() {
+        let new = |target: &str| MountSpec::New {
+            filesystem: Filesystem { target: target.to_owned(), ..Filesystem::default() },
+        };
+        let bind =
+            |target: &str| MountSpec::Bind { bind: Bind { target: target.to_owned(), ..Bind::default() } };
+        let link = MountSpec::Link { path: "/dev/fd".to_owned(), target: "/proc/self/fd".to_owned() };
+        let mounts = [new("/dev"), new("/dev/pts"), link, bind("/data/"), new("/run"), bind("/run")];
+        let check =
+            |path: &str, expected: Option<usize>| assert_eq!(covering(path, &mounts), expected, "{path}");
+        check("/dev/null", Some(0));
+        check("/dev/fd", Some(0));
+        check("/dev/pts/x", Some(1));
+        check("/devices/x", None);
+        check("/x", None);
+        check("/data/x", Some(3));
+        check("/run/x", Some(5));
+    }
+}
