@@ -3,13 +3,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-version="v0.24.1 $(sha256sum tests/clients/operator/main.go | cut -c1-16)"
+version="v0.24.1 $(cat tests/clients/operator/*.go | sha256sum | cut -c1-16)"
 tools="${CARGO_TARGET_DIR:-target}/test-tools"
 [ ! -x "$tools/operator" ] || [ "$(cat "$tools/operator.version" 2>/dev/null)" != "$version" ] || exit 0
 
 echo "building the operator (controller-runtime ${version% *})"
 mkdir -p "$tools/operator-src"
-cp tests/clients/operator/main.go "$tools/operator-src/"
+cp tests/clients/operator/*.go "$tools/operator-src/"
 cd "$tools/operator-src"
 cat >go.mod <<MOD
 module operator

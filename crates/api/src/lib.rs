@@ -26,6 +26,7 @@ pub mod go_text;
 pub mod image;
 pub mod int_or_string;
 pub mod ip;
+pub mod json_path;
 pub mod meta;
 pub mod names;
 pub mod node_affinity;

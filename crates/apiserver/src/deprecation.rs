@@ -3,6 +3,7 @@
 use crate::ApiError;
 use crate::answer::{self, Answer};
 use crate::request::Target;
+use crate::served::Served;
 
 const DEPRECATED: [(&str, &str); 2] = [
     ("componentstatuses", "v1 ComponentStatus is deprecated in v1.19+"),
@@ -10,14 +11,25 @@ const DEPRECATED: [(&str, &str); 2] = [
 ];
 
 /// The answer to a request, with a word about the kind that it asks for.
-pub(crate) fn noted(target: &Target, result: Result<Answer, ApiError>) -> Result<Answer, ApiError> {
-    let found =
-        DEPRECATED.into_iter().find(|(plural, _)| target.group.is_empty() && target.resource == *plural);
-    let Some((_, warning)) = found else { return result };
+pub(crate) fn noted(
+    target: &Target,
+    served: &Served,
+    result: Result<Answer, ApiError>,
+) -> Result<Answer, ApiError> {
+    let Some(warning) = warning(target, served) else { return result };
     match result {
         Ok(answer) => Ok(answer::with_first_warning(answer, warning)),
         // Nobody looked at the kind.
         Err(error) if matches!(error.reason, "MethodNotAllowed" | "NotAcceptable") => Err(error),
         Err(error) => Err(error.after(vec![warning.to_owned()])),
     }
+}
+
+fn warning<'a>(target: &Target, served: &'a Served) -> Option<&'a str> {
+    if let Some((_, version)) = served.custom() {
+        return version.warning.as_deref();
+    }
+    let found =
+        DEPRECATED.into_iter().find(|(plural, _)| target.group.is_empty() && target.resource == *plural);
+    found.map(|(_, warning)| warning)
 }

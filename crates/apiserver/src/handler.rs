@@ -28,6 +28,7 @@ use crate::openapi::OpenApi;
 use crate::registry::{self, Call, Content, Deleted, List, Part, Registry, Scope, Wanted, Written};
 use crate::render::{Form, Rendering, Shown};
 use crate::request::{DeleteOptions, ListOptions, Query, RequestInfo, Target, WriteOptions};
+use crate::served::Served;
 
 /// The largest body of a write.
 const MAX_BODY: usize = 3 * 1024 * 1024;
@@ -80,33 +81,63 @@ impl Server {
         let form = plain.clone().unwrap_or(Form::JSON);
         let result = match &info.target {
             None => self.plain(head, &info.path, query, plain).await,
-            Some(target) if !has_group(&target.group) => {
-                return answer::no_such_page();
-            }
             Some(target) if let Some(what) = What::of(target) => {
                 let ask = Ask { head, info, target, caller, query };
                 check_name(&target.name).and(self.connect.answer(what, &ask, body).await)
             }
-            Some(target) => {
-                let result = self.resource(head, info, target, caller, query, body).await;
-                deprecation::noted(target, result)
-            }
+            Some(target) => match self.find(target).await {
+                Some(served) => {
+                    let result = self.resource(head, info, target, &served, caller, query, body).await;
+                    deprecation::noted(target, &served, result)
+                }
+                None if has_group(&target.group) => Err(ApiError::no_such_resource()),
+                None => return answer::no_such_page(),
+            },
         };
         result.unwrap_or_else(|error| answer::error(&error, form))
     }
 
+    /// The resource of a path. What is not known may be a custom resource that is not known yet: of a definition that this
+    /// server has not come to again since it began, or that another server has just accepted.
+    async fn find(&self, target: &Target) -> Option<Served> {
+        if BUILTIN.resource(&target.group, &target.version, &target.resource).is_none() {
+            self.registry.reach(Wanted::Any).await.ok()?;
+        }
+        if let Some(found) = self.known(target) {
+            return Some(found);
+        }
+        self.registry.reach(Wanted::Newest).await.ok()?;
+        self.known(target)
+    }
+
+    /// Of custom resources, if the path has the parts that it must have.
+    fn known(&self, target: &Target) -> Option<Served> {
+        let caches = &self.registry.caches;
+        let served = Served::find(caches, &target.group, &target.version, &target.resource)?;
+        let fits = match &served {
+            Served::BuiltIn(_) => true,
+            Served::Custom(custom, version) => match custom.resource(*version).namespaced {
+                true => !target.namespace.is_empty() || target.name.is_empty(),
+                false => target.namespace.is_empty(),
+            },
+        };
+        fits.then_some(served)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what a request consists of, handed on once")]
     async fn resource<B: RequestBody>(
         self: &Arc<Self>,
         head: &Parts,
         info: &RequestInfo,
         target: &Target,
+        served: &Served,
         caller: &Caller,
         query: &Query,
         body: B,
     ) -> Result<Answer, ApiError> {
         let headers = &head.headers;
-        let resource = find(target)?;
-        let subresource = subresource(resource, target)?;
+        let resource = served.resource();
+        let subresource = subresource(served, target)?;
         let verbs = subresource.map_or(&resource.verbs, |subresource| &subresource.verbs);
         let allowed = verbs.iter().any(|verb| verb == info.verb);
         check_shape(resource, target, info.verb)?;
@@ -114,7 +145,8 @@ impl Server {
             return Err(ApiError::method_not_allowed());
         }
         check_produced(headers, info.verb)?;
-        let scope = Scope::new(resource, if resource.namespaced { &target.namespace } else { "" }, caller);
+        let scope = Scope::of(served, if resource.namespaced { &target.namespace } else { "" }, caller);
+        check_terminating(&scope, info.verb)?;
         let rendering = rendering(headers, query)?;
         self.registry.reach(Wanted::before(info.verb)).await?;
         let Some(part) = Part::named(&target.subresource).filter(|_| resource.storage.is_some()) else {
@@ -130,14 +162,14 @@ impl Server {
             }
             "list" => {
                 let list = self.registry.list(&scope, &ListOptions::parse(query)?).await?;
-                self.listed(list, &scope, &rendering, headers)
+                self.listed(list, &scope, served, &rendering, headers)
             }
             "watch" => {
                 let mut options = ListOptions::parse(query)?;
                 if target.old_style_watch {
                     options.only_object(&target.name)?;
                 }
-                self.watch(&scope, &options, rendering, &head.extensions).await
+                self.watch(&scope, served, &options, rendering, &head.extensions).await
             }
             "delete" => {
                 let options = delete_options(query, headers, body).await?;
@@ -148,7 +180,7 @@ impl Server {
             "deletecollection" => {
                 let (how, which) = (delete_options(query, headers, body).await?, ListOptions::parse(query)?);
                 let list = self.registry.delete_collection(&scope, &which, &how).await?;
-                let answer = self.listed(list, &scope, &rendering, headers)?;
+                let answer = self.listed(list, &scope, served, &rendering, headers)?;
                 Ok(answer::with_warnings(answer, &scope.delete_notices(&how)))
             }
             verb => {
@@ -165,7 +197,7 @@ impl Server {
     async fn call<'a, B: RequestBody>(
         &'a self,
         scope: &Scope<'a>,
-        subresource: Option<&'static Subresource>,
+        subresource: Option<&'a Subresource>,
         target: &'a Target,
         verb: &'static str,
         headers: &HeaderMap,
@@ -179,15 +211,15 @@ impl Server {
                 (options, Content::Object(write_body(headers, body).await?))
             }
             "patch" => {
-                let kind = patch_type(headers)?;
+                let kind = patch_type(headers, scope)?;
                 let options = WriteOptions::parse(query, "PatchOptions", kind == PatchType::Apply)?;
                 (options, Content::Patch(kind, read(body).await?))
             }
             _ => (WriteOptions::default(), Content::Nothing),
         };
-        let scope = scope.with_kind_of(subresource);
+        let (parent, scope) = (*scope, scope.with_kind_of(subresource));
         let (name, subresource) = (target.name.as_str(), target.subresource.as_str());
-        Ok(Call { registry: &self.registry, scope, name, subresource, verb, options, content })
+        Ok(Call { registry: &self.registry, parent, scope, name, subresource, verb, options, content })
     }
 
     fn shown(
@@ -218,11 +250,12 @@ impl Server {
         &self,
         list: List,
         scope: &Scope<'_>,
+        served: &Served,
         rendering: &Rendering,
         headers: &HeaderMap,
     ) -> Result<Answer, ApiError> {
         let gzip = answer::takes_gzip(headers);
-        let list = match rendering.long_list(list, scope, gzip) {
+        let list = match rendering.long_list(list, served, gzip) {
             Ok(pieces) => return Ok(answer::pieces(rendering.form.media_type.as_str(), pieces, gzip)),
             Err(list) => list,
         };
@@ -255,7 +288,7 @@ impl Server {
                 self.registry.update(scope, name, part, &body, &options).await
             }
             "patch" => {
-                let kind = patch_type(headers)?;
+                let kind = patch_type(headers, scope)?;
                 let options = options("PatchOptions", kind == PatchType::Apply)?;
                 let body = read(body).await?;
                 match kind {
@@ -276,22 +309,18 @@ fn wanted_version(query: &Query) -> Result<Wanted, ApiError> {
     Ok(Wanted::version(!text.is_empty(), version.0))
 }
 
-fn find(target: &Target) -> Result<&'static Resource, ApiError> {
-    let found = BUILTIN.resource(&target.group, &target.version, &target.resource);
-    found.ok_or_else(ApiError::no_such_resource)
-}
-
 /// The subresource that a path is about, if it is about one.
-fn subresource(
-    resource: &'static Resource,
-    target: &Target,
-) -> Result<Option<&'static Subresource>, ApiError> {
+fn subresource<'r>(served: &'r Served, target: &Target) -> Result<Option<&'r Subresource>, ApiError> {
+    let resource = served.resource();
     if target.subresource.is_empty() {
         return Ok(None);
     }
     let found = resource.subresources.iter().find(|subresource| subresource.name == target.subresource);
     // What follows a subresource is for those that lead on to somebody else, who have been told apart before.
-    found.filter(|_| target.rest.is_empty()).map(Some).ok_or_else(ApiError::no_such_resource)
+    found.filter(|_| target.rest.is_empty()).map(Some).ok_or_else(|| match served {
+        Served::BuiltIn(_) => ApiError::no_such_resource(),
+        Served::Custom(..) => ApiError::not_found(resource, &target.name),
+    })
 }
 
 /// Whether there is such a path at all: objects of namespaces are named below one, others never are.
@@ -335,13 +364,35 @@ fn shape_fits(resource: &Resource, target: &Target, verb: &str) -> bool {
     }
 }
 
-/// A patch whose type nobody knows is refused before anybody looks at it.
-fn patch_type(headers: &HeaderMap) -> Result<PatchType, ApiError> {
-    PatchType::of(text_header(headers, header::CONTENT_TYPE)).ok_or_else(|| {
+/// A patch whose type nobody knows is refused before anybody looks at it. What a strategic merge goes by, custom
+/// resources do not have.
+fn patch_type(headers: &HeaderMap, scope: &Scope<'_>) -> Result<PatchType, ApiError> {
+    let known = PatchType::of(text_header(headers, header::CONTENT_TYPE));
+    if scope.custom.is_some() {
+        return known.filter(|known| *known != PatchType::StrategicMerge).ok_or_else(|| {
+            ApiError::unsupported_media_type(
+                "the body of the request was in an unknown format - accepted media types include: \
+                 application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+            )
+        });
+    }
+    known.ok_or_else(|| {
         let mut error = ApiError::unsupported_media_type("415: Unsupported Media Type");
         error.details = Some(Box::default());
         error
     })
+}
+
+/// A definition that goes takes no new objects.
+fn check_terminating(scope: &Scope<'_>, verb: &str) -> Result<(), ApiError> {
+    match scope.custom {
+        Some((custom, _)) if custom.is_terminating && verb == "create" => {
+            let mut error = ApiError::method_not_allowed();
+            error.message = "create not allowed while custom resource definition is terminating".to_owned();
+            Err(error)
+        }
+        _ => Ok(()),
+    }
 }
 
 pub(crate) fn has_group(name: &str) -> bool {

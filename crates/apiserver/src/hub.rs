@@ -2,6 +2,7 @@
 //!
 //! Most resources are kept in the version they are served in. Where they are not, and where several resources show the
 //! same stored objects, bodies are converted to the hub when they are read, and answers from it when they are written.
+//! Custom resources are converted by their definition.
 
 use std::borrow::Cow;
 
@@ -10,17 +11,21 @@ use coracle_api::catalog::{BUILTIN, Kind, Resource, Struct};
 use coracle_api::codec::canonical;
 use coracle_api::convert::{ConvertError, convert};
 
+use crate::definitions::Compiled;
+
 /// How objects of a resource are kept.
 #[derive(Clone, Copy, Debug)]
-pub struct Hub {
+pub struct Hub<'a> {
     /// The resource that shows them as they are kept, if one does: its selectable fields are those that are compared.
-    pub resource: &'static Resource,
-    pub kind: &'static Kind,
-    pub of: Struct<'static>,
+    pub resource: &'a Resource,
+    pub kind: &'a Kind,
+    pub of: Struct<'a>,
+    /// Of a custom resource.
+    pub definition: Option<&'a Compiled>,
 }
 
-impl Hub {
-    pub fn of(resource: &'static Resource) -> Hub {
+impl Hub<'static> {
+    pub fn of(resource: &'static Resource) -> Hub<'static> {
         let (group, version) = match &resource.storage {
             Some(storage) => (&storage.group, &storage.version),
             None => (&resource.group, &resource.version),
@@ -28,9 +33,11 @@ impl Hub {
         let kind = BUILTIN.kind(group, version, &resource.kind);
         let kind = kind.expect("the kind that a resource is kept as is in the catalogue");
         let resource = BUILTIN.resource(group, version, &resource.plural).unwrap_or(resource);
-        Hub { resource, kind, of: BUILTIN.root(kind) }
+        Hub { resource, kind, of: BUILTIN.root(kind), definition: None }
     }
+}
 
+impl Hub<'_> {
     /// Whether objects of this kind are kept as they are.
     pub fn keeps(&self, kind: &Kind) -> bool {
         self.kind.version == kind.version && self.kind.group == kind.group
@@ -38,15 +45,29 @@ impl Hub {
 
     /// Brings an object into the shape that is kept.
     pub fn take_in(&self, object: Value) -> Result<Value, ConvertError> {
-        let mut object = convert(object, self.kind)?;
+        let mut object = match self.definition {
+            Some(definition) => definition.kept(object),
+            None => convert(object, self.kind)?,
+        };
         canonical::canonicalize(&mut object, self.of.node());
         Ok(object)
+    }
+
+    /// The same for an object that was kept, maybe long ago: what it is made of may have changed since.
+    pub fn read_in(&self, object: Value) -> Result<Value, ConvertError> {
+        match self.definition {
+            Some(definition) => self.take_in(definition.read(object)),
+            None => self.take_in(object),
+        }
     }
 
     /// An object that is kept, as `kind` shows it.
     pub fn show<'v>(&self, object: Cow<'v, Value>, kind: &Kind) -> Cow<'v, Value> {
         if self.keeps(kind) {
             return object;
+        }
+        if let Some(definition) = self.definition {
+            return Cow::Owned(definition.shown(object.into_owned(), &kind.version));
         }
         let shown = convert(object.into_owned(), kind);
         Cow::Owned(shown.expect("what is kept can be shown in every version that is served"))

@@ -30,7 +30,7 @@ impl Loopback {
     /// object.
     pub fn get(&self, resource: &'static Resource, key: &str) -> Option<Value> {
         let cache = self.cache(resource);
-        Some(cache.get(key)?.value(cache.hub.of))
+        Some(cache.get(key)?.value(cache.hub().of))
     }
 
     /// The objects of a resource.

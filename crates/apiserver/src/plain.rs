@@ -1,6 +1,5 @@
 //! Paths that are not about a resource: health, metrics, version, discovery, OpenAPI.
 
-use coracle_api::catalog::{Catalog, groups};
 use coracle_api::codec::json;
 use coracle_api::codec::media_type::{self, MediaType};
 use coracle_api::time::MicroTime;
@@ -11,6 +10,7 @@ use http::{HeaderValue, Method, StatusCode, header};
 
 use crate::answer::{self, Answer};
 use crate::authn::token::Issuer;
+use crate::discovery::Landscape;
 use crate::handler::{Server, has_group};
 use crate::openapi::OpenApi;
 use crate::render::Form;
@@ -27,7 +27,8 @@ impl Server {
         form: Result<Form, ApiError>,
     ) -> Result<Answer, ApiError> {
         if OpenApi::is_at(path) {
-            return Ok(self.openapi.answer(head, query, &Catalog::builtin(), (self.registry.now)()).await);
+            let catalog = self.registry.caches.definitions().catalog();
+            return Ok(self.openapi.answer(head, query, &catalog, (self.registry.now)()).await);
         }
         // Whatever the method.
         if let Some(health) = self.health.answer(path, query).await {
@@ -49,7 +50,13 @@ impl Server {
                 let noted = noted(&self.journal.of(&path[WHY.len()..]));
                 Some(Ok(answer::value(StatusCode::OK, &noted, Form::JSON)))
             }
-            _ => discovery::answer(path, &head.headers, &self.address, form),
+            _ => discovery::answer(
+                path,
+                &head.headers,
+                &self.address,
+                &self.registry.caches.definitions(),
+                form,
+            ),
         };
         match known {
             Some(_) if head.method != Method::GET && head.method != Method::HEAD => {
@@ -90,7 +97,8 @@ impl Server {
         if self.registry.access.issuer.is_some() {
             paths.extend(["/.well-known/openid-configuration", "/openid/v1/jwks"].map(str::to_string));
         }
-        for group in groups() {
+        let definitions = self.registry.caches.definitions();
+        for group in Landscape::new(&definitions).groups() {
             let base =
                 if group.name.is_empty() { "/api".to_string() } else { format!("/apis/{}", group.name) };
             paths.extend(group.versions.iter().map(|version| format!("{base}/{version}")));

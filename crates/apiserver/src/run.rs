@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use crate::bootstrap::{self, Advertised};
 use crate::cache::{Caches, FeedError};
 use crate::chain::Chain;
 use crate::connect::{Connect, Identity, KubeletConfig};
+use crate::definitions;
 use crate::flow::{self, Flow};
 use crate::handler::Server;
 use crate::health::Health;
@@ -76,6 +78,8 @@ pub struct Config {
     pub shutdown_delay: Duration,
     /// Where pods find the server.
     pub advertised: Advertised,
+    /// Ports that nodes open for Services.
+    pub node_ports: RangeInclusive<u16>,
     /// How the kubelets of nodes are reached.
     pub kubelets: KubeletConfig,
     /// What components of the same process have noted of objects.
@@ -106,6 +110,7 @@ impl Config {
             min_request_timeout: Duration::from_secs(1800),
             shutdown_delay: Duration::ZERO,
             journal: Journal::default(),
+            node_ports: NodePorts::USUAL,
             advertised: Advertised {
                 address: IpAddr::V4(Ipv4Addr::LOCALHOST),
                 port: 6443,
@@ -168,7 +173,7 @@ pub async fn run(
         caches: caches.clone(),
         admission: Admission::new(&config.admission),
         access: Access::new(authentication, &config.authorization, tokens, issuer, &caches),
-        node_ports: NodePorts::default(),
+        node_ports: NodePorts::new(config.node_ports.clone()),
         shared_store: config.shared_store,
         allow_privileged: config.allow_privileged,
         now: world.now,
@@ -281,7 +286,8 @@ async fn begin(config: &Config, house: &House, caches: &Caches, store: &dyn Stor
             false => hooks.bootstrap.all().iter().for_each(|hook| hook.done()),
         }
     };
-    tokio::join!(flow::run(&house.flow, &house.loopback, &hooks.flow), bootstrap);
+    let defined = definitions::run(&house.loopback, &hooks.definitions);
+    tokio::join!(flow::run(&house.flow, &house.loopback, &hooks.flow), bootstrap, defined);
 }
 
 /// Opens the door of this process when its components may do what they are there for: those who came earlier would be
@@ -325,6 +331,7 @@ struct Hooks {
     informers: Arc<Hook>,
     storage: Arc<Hook>,
     flow: Arc<Hook>,
+    definitions: definitions::Hooks,
     bootstrap: bootstrap::Hooks,
 }
 
@@ -334,6 +341,7 @@ impl Hooks {
             informers: Hook::new("generic-apiserver-start-informers"),
             storage: Hook::new("storage-readiness"),
             flow: Hook::new("priority-and-fairness-config-consumer"),
+            definitions: definitions::Hooks::new(),
             bootstrap: bootstrap::Hooks::new(),
         }
     }
@@ -341,6 +349,7 @@ impl Hooks {
     fn all(&self) -> Vec<Arc<Hook>> {
         let mut all = self.bootstrap.all();
         all.extend([self.informers.clone(), self.storage.clone(), self.flow.clone()]);
+        all.extend(self.definitions.all());
         all
     }
 }

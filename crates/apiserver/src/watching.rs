@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,6 +20,7 @@ use crate::lifecycle::Stage;
 use crate::registry::{Scope, WatchStream};
 use crate::render::{EventWriter, Rendering};
 use crate::request::ListOptions;
+use crate::served::Served;
 
 /// How often a watch that asked for bookmarks gets one.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
@@ -31,15 +33,19 @@ impl Server {
     pub(crate) async fn watch(
         self: &Arc<Self>,
         scope: &Scope<'_>,
+        served: &Served,
         options: &ListOptions,
         rendering: Rendering,
         extensions: &Extensions,
     ) -> Result<Answer, ApiError> {
         let watch = self.registry.watch(scope, options).await;
-        let mut writer = EventWriter::new(rendering, scope, self.registry.now)?;
+        let mut writer = EventWriter::new(rendering, served.clone(), self.registry.now)?;
         let trees = extensions.get::<TakesTrees>().map(|_| Trees::default());
         if let Some(trees) = &trees {
-            writer = writer.for_trees(trees.clone(), self.registry.caches.trees.clone());
+            let caches = &self.registry.caches;
+            writer = writer.for_trees(trees.clone(), caches.trees.clone());
+            let cache = scope.resource.storage.as_ref().and_then(|storage| caches.get(&storage.prefix));
+            cache.inspect(|cache| cache.read_as_trees.store(true, Ordering::Relaxed));
         }
         let content_type = writer.content_type();
         let events = match watch {
@@ -56,7 +62,7 @@ impl Server {
         let now = Instant::now();
         let asked = options.timeout.and_then(|timeout| now.checked_add(timeout));
         let ends = asked.unwrap_or_else(|| now + self.watch_lasts());
-        let sent = self.metrics.watch_events(scope.resource);
+        let sent = self.metrics.watch_events(served);
         let state = (events, writer, self.lifecycle.subscribe(), sent, bookmark_after(now, ends));
         let body = StreamBody::new(stream::unfold(
             state,

@@ -1,5 +1,8 @@
-// An operator as users write them with controller-runtime, for the tests of the server: `operator KUBECONFIG IDENTITY`.
+// Operators as users write them with controller-runtime, for the tests of the server.
 //
+// `operator KUBECONFIG podcount` is what kubebuilder's first steps lead to: podcount.go.
+//
+// `operator KUBECONFIG IDENTITY` is larger.
 // Whoever leads makes a Deployment for every ConfigMap of the namespace default that has the label `operator: serve`, with
 // the image and the replicas that its data names, keeps it so, and writes onto the ConfigMap how many of its pods are
 // available and who says so. A ConfigMap that goes is held until a farewell has been written. It prints a line when it
@@ -39,6 +42,10 @@ func main() {
 	ctrl.SetLogger(zap.New(zap.WriteTo(os.Stderr)))
 	config, err := clientcmd.BuildConfigFromFlags("", os.Args[1])
 	check(err)
+	if os.Args[2] == "podcount" {
+		countPods(config)
+		return
+	}
 	lease, renew, retry := 12*time.Second, 10*time.Second, time.Second
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		LeaderElection:          true,

@@ -100,10 +100,14 @@ fn too_long(path: &Path<'_>, limit: usize) -> FieldError {
 }
 
 fn is_printable(character: char) -> bool {
-    // Quoting escapes exactly what does not print; quotes and backslashes it escapes for other reasons.
+    // Managers are judged at every write, and nearly all are called by such characters.
+    if character.is_ascii_graphic() {
+        return true;
+    }
+    // Quoting escapes exactly what does not print.
     let mut buffer = [0; 4];
     let text: &str = character.encode_utf8(&mut buffer);
-    matches!(character, '"' | '\\') || Quoted(text).to_string() == format!("\"{text}\"")
+    Quoted(text).to_string() == format!("\"{text}\"")
 }
 
 /// A character as Go's `%#U` shows it: `U+0007`, `U+00E9 'é'`.

@@ -11,7 +11,7 @@ use super::last_applied;
 use super::owners::{Conflicts, EntryError, Form, Manager, Operation, Owner, Owners, untracked};
 use super::types::Type;
 use super::version::{Conversion, Convert, Typed};
-use super::walk::{Duplicates, TypeErrors, validate};
+use super::walk::{Duplicates, TypeErrors, validate, validate_beside};
 use crate::catalog::split_api_version;
 use crate::time::Timestamp;
 use crate::{Text, Value};
@@ -99,25 +99,42 @@ impl<'a> Tracker<'a> {
         manager: &str,
         now: Timestamp,
     ) -> Result<Value, UpdateError> {
-        let mut owners = self.owners_after(live, &new);
-        remove_entries(&mut new);
-        // Nobody has applied anything, and ownership was given up: it begins again with the first apply.
-        let untracked = owners.is_empty() && live.is_some_and(|live| !live.meta().uid().is_empty());
-        if !untracked {
-            let empty = self.empty();
-            self.track(live.unwrap_or(&empty), &new, &mut owners, manager, now)?;
-        }
-        owners.encode(&mut new, self.form());
+        self.update_in_place(live, &mut new, manager, now)?;
         Ok(new)
     }
 
     /// As [`Tracker::update`]; what cannot be followed has no owners. A write does not fail for its owners' sake.
-    pub fn update_or_forget(&self, live: Option<&Value>, new: Value, manager: &str, now: Timestamp) -> Value {
-        let mut forgotten = new.clone();
-        self.update(live, new, manager, now).unwrap_or_else(|_| {
-            remove_entries(&mut forgotten);
-            forgotten
-        })
+    pub fn update_or_forget(
+        &self,
+        live: Option<&Value>,
+        mut new: Value,
+        manager: &str,
+        now: Timestamp,
+    ) -> Value {
+        if self.update_in_place(live, &mut new, manager, now).is_err() {
+            remove_entries(&mut new);
+        }
+        new
+    }
+
+    /// Nothing changes in the new object but its owners.
+    fn update_in_place(
+        &self,
+        live: Option<&Value>,
+        new: &mut Value,
+        manager: &str,
+        now: Timestamp,
+    ) -> Result<(), UpdateError> {
+        let mut owners = self.owners_after(live, new);
+        remove_entries(new);
+        // Nobody has applied anything, and ownership was given up: it begins again with the first apply.
+        let untracked = owners.is_empty() && live.is_some_and(|live| !live.meta().uid().is_empty());
+        if !untracked {
+            let empty = self.empty();
+            self.track(live.unwrap_or(&empty), new, &mut owners, manager, now)?;
+        }
+        owners.encode(new, self.form());
+        Ok(())
     }
 
     /// The live object (`None`: there is none yet) with a configuration applied, and its owners after that. The
@@ -211,7 +228,7 @@ impl<'a> Tracker<'a> {
     ) -> Result<(), UpdateError> {
         validate(new, self.of, Duplicates::Allowed)
             .map_err(|errors| UpdateError::New { object: described(new), errors })?;
-        validate(live, self.of, Duplicates::Allowed)
+        validate_beside(live, new, self.of, Duplicates::Allowed)
             .map_err(|errors| UpdateError::Live { object: described(live), errors })?;
         let changed = self
             .engine()

@@ -19,6 +19,11 @@ impl Catalog {
         Catalog::default()
     }
 
+    /// The built-in kinds, and those of these pages, by the names that their owners gave them.
+    pub fn with_all(pages: impl IntoIterator<Item = (Text, Arc<Page>)>) -> Catalog {
+        Catalog { added: Arc::new(pages.into_iter().collect()) }
+    }
+
     /// With a page added, or replaced if there is one of that name.
     pub fn with(&self, name: &str, page: Arc<Page>) -> Catalog {
         let mut added = BTreeMap::clone(&self.added);

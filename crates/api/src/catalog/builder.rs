@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::model::{Presence, Span};
 use super::{Extra, Field, FieldRef, Item, ItemId, Kind, Page, Resource, Shape, Struct, Type, TypeId};
-use crate::Text;
+use crate::{Text, Value};
 
 /// Gathers types, kinds and resources into a page.
 ///
@@ -21,6 +21,7 @@ pub struct PageBuilder {
     kinds: Vec<Kind>,
     resources: Vec<Resource>,
     imported: HashMap<Text, TypeId>,
+    published: Vec<(TypeId, Value)>,
 }
 
 impl PageBuilder {
@@ -45,6 +46,31 @@ impl PageBuilder {
             field("metadata", Shape::Struct(metadata)),
         ];
         self.add_struct(Text::default(), fields, true)
+    }
+
+    /// Says what an open type is, as documents show it.
+    pub fn publish(&mut self, id: TypeId, schema: Value) {
+        self.published.push((id, schema));
+    }
+
+    /// The list of a custom resource's objects.
+    pub fn custom_list(&mut self, of: TypeId, metadata: Struct<'_>) -> TypeId {
+        let metadata = self.import(metadata);
+        self.items.push(Item { shape: Shape::Struct(of) });
+        let items = Shape::List(ItemId(place_of(self.items.len())));
+        let field = |name: &'static str, shape, presence| Field {
+            name: Text::const_new(name),
+            shape,
+            presence: Presence(presence),
+            extra: 0,
+        };
+        let fields = vec![
+            field("apiVersion", Shape::String, Presence::OMIT_EMPTY),
+            field("items", items, Presence::REQUIRED),
+            field("kind", Shape::String, Presence::OMIT_EMPTY),
+            field("metadata", Shape::Struct(metadata), Presence::OMIT_EMPTY),
+        ];
+        self.add_struct(Text::default(), fields, false)
     }
 
     /// Adds a struct with the given fields.
@@ -129,6 +155,7 @@ impl PageBuilder {
             unions: Cow::Borrowed(&[]),
             kinds: Cow::Owned(self.kinds),
             resources: Cow::Owned(self.resources),
+            published: self.published,
         }
     }
 

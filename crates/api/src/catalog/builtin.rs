@@ -18,6 +18,7 @@ pub static BUILTIN: Page = Page {
     unions: Cow::Borrowed(&UNIONS),
     kinds: Cow::Borrowed(&KINDS),
     resources: Cow::Borrowed(&RESOURCES),
+    published: Vec::new(),
 };
 
 /// The groups that are served by default, in the order discovery lists them.

@@ -28,7 +28,7 @@ pub use resource::{
 
 use std::borrow::Cow;
 
-use crate::Text;
+use crate::{Text, Value};
 
 /// A set of kinds with the types they are made of.
 #[derive(Clone, Debug)]
@@ -44,6 +44,8 @@ pub struct Page {
     pub(crate) kinds: Cow<'static, [Kind]>,
     /// In order of group, version and plural name.
     pub(crate) resources: Cow<'static, [Resource]>,
+    /// Of open types: their schemas, as their authors wrote them.
+    pub(crate) published: Vec<(TypeId, Value)>,
 }
 
 impl Page {
@@ -96,6 +98,11 @@ impl Page {
         (0..self.types.len()).map(|place| {
             self.struct_of(TypeId(u16::try_from(place).expect("a page has fewer than 65,536 types")))
         })
+    }
+
+    /// What the author of an open type says about all of it.
+    pub fn published(&self, id: TypeId) -> Option<&Value> {
+        self.published.iter().find(|(of, _)| *of == id).map(|(_, schema)| schema)
     }
 
     pub fn struct_of(&self, id: TypeId) -> Struct<'_> {

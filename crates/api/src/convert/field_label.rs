@@ -1,7 +1,7 @@
 //! Fields that a selector may name, under the name they have in the stored object.
 
 use crate::Text;
-use crate::catalog::{Compared, Resource};
+use crate::catalog::{BUILTIN, Compared, Resource};
 use crate::go_text::Quoted;
 
 /// Why a field cannot be selected by, in the words of the resource.
@@ -36,7 +36,11 @@ pub fn field_label<'r>(resource: &'r Resource, label: &str) -> Result<&'r str, F
     Err(match (resource.group.as_str(), resource.plural.as_str()) {
         ("batch", "jobs") => FieldLabelError::NotOfJobs(label),
         ("resource.k8s.io", "resourceslices") => FieldLabelError::NotOfSlices(label),
-        _ if resource.selectable.iter().all(|field| of_all(&field.name)) => {
+        // Custom resources have one text for all cases.
+        (group, plural)
+            if BUILTIN.resource(group, &resource.version, plural).is_some()
+                && resource.selectable.iter().all(|field| of_all(&field.name)) =>
+        {
             FieldLabelError::OnlyMetadata(label)
         }
         _ => FieldLabelError::NotSupported(label),

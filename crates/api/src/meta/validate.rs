@@ -83,7 +83,7 @@ pub fn change(new: ObjectMeta<'_>, old: ObjectMeta<'_>, at: &Path<'_>, errors: &
         let found = new.generation().to_string();
         errors.push(FieldError::invalid(&at.field("generation"), found, "must not be decremented"));
     }
-    for (name, absent) in KEPT {
+    for (name, absent) in KEPT.iter().filter(|(name, _)| new.get(name) != old.get(name)) {
         let shown_or_absent =
             |meta: ObjectMeta<'_>| meta.get(name).map_or_else(|| (*absent).to_owned(), shown);
         let found = shown_or_absent(new);

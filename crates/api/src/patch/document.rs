@@ -42,6 +42,7 @@ static PAGE: Page = Page {
     unions: Cow::Borrowed(&[]),
     kinds: Cow::Borrowed(&[]),
     resources: Cow::Borrowed(&[]),
+    published: Vec::new(),
 };
 
 static TYPES: [Type; 1] = [Type {

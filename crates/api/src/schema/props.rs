@@ -30,6 +30,11 @@ impl<'a> Props<'a> {
         Props(tree.as_object().unwrap_or(&EMPTY))
     }
 
+    /// The type that it says a value is of; empty where it says none.
+    pub fn type_name(self) -> &'a str {
+        self.text("type")
+    }
+
     /// A member that is there and not null.
     pub(crate) fn get(self, name: &str) -> Option<&'a Value> {
         self.0.get(name).filter(|value| !value.is_null())

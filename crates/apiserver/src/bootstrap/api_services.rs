@@ -15,7 +15,7 @@ use crate::loopback::{Loopback, resource};
 use crate::registry::Part;
 
 /// Objects with this label are ours.
-const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
+pub(crate) const AUTOMANAGED: &str = "kube-aggregator.kubernetes.io/automanaged";
 
 /// Of groups, how far up in discovery they stand, and of their versions. It decides what a name means that several
 /// groups have.
@@ -77,15 +77,18 @@ fn wanted() -> impl Iterator<Item = Value> {
     versions.filter_map(|(group, version)| {
         let (_, _, group_priority, version_priority) =
             *PRIORITIES.iter().find(|(name, of, _, _)| *name == group && *of == version)?;
-        (group_priority > 0).then(|| api_service(group, version, group_priority, version_priority))
+        (group_priority > 0)
+            .then(|| api_service(group, version, (group_priority, version_priority), "onstart"))
     })
 }
 
-fn api_service(group: &str, version: &str, group_priority: i32, version_priority: i32) -> Value {
+/// One that this server answers itself; `managed` says how long it is kept.
+pub(crate) fn api_service(group: &str, version: &str, priorities: (i32, i32), managed: &str) -> Value {
+    let (group_priority, version_priority) = priorities;
     let object = APIService {
         metadata: ObjectMeta {
             name: Some(format!("{version}.{group}")),
-            labels: Some([(AUTOMANAGED.to_string(), "onstart".to_string())].into()),
+            labels: Some([(AUTOMANAGED.to_string(), managed.to_string())].into()),
             ..ObjectMeta::default()
         },
         spec: Some(APIServiceSpec {
@@ -100,7 +103,7 @@ fn api_service(group: &str, version: &str, group_priority: i32, version_priority
     typed::to_tree(&object).expect("a typed object has a tree")
 }
 
-fn api_services() -> &'static Resource {
+pub(crate) fn api_services() -> &'static Resource {
     resource("apiregistration.k8s.io", "v1", "apiservices")
 }
 

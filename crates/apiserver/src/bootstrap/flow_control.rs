@@ -85,7 +85,7 @@ async fn remove_others(
         if wanted.iter().any(|object| object.meta().name() == entry.key.as_str()) {
             continue;
         }
-        let object = entry.value(loopback.cache(resource).hub.of);
+        let object = entry.value(loopback.cache(resource).hub().of);
         if object.meta().annotation(AUTO_UPDATE) == Some("true") {
             loopback.delete(resource, "", &entry.key).await?;
         }

@@ -3,7 +3,7 @@
 //! Each part is a hook that health shows. It makes its objects through the registry like any client, as
 //! `system:apiserver`; those that must not be missing are looked after whenever they change.
 
-mod api_services;
+pub(crate) mod api_services;
 mod authentication_info;
 mod flow_control;
 mod kubernetes_service;

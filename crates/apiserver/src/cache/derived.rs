@@ -13,7 +13,7 @@ use crate::hub::Hub;
 /// State that is made of the objects of some caches. A clone must be cheap: readers share one.
 pub trait Derive: Clone + Default + Send + Sync {
     /// Takes one change in. `of` is the place of the object's cache among those that the state is made of.
-    fn take(&mut self, of: usize, hub: &Hub, old: Option<&Entry>, new: Option<&Entry>);
+    fn take(&mut self, of: usize, hub: &Hub<'_>, old: Option<&Entry>, new: Option<&Entry>);
 }
 
 /// Such state, and how far it has come.
@@ -85,7 +85,7 @@ impl<T: Derive> Derived<T> {
             let mut seen = cache.whole_revision();
             while let Some(event) = cursor.advance().ok()? {
                 let new = (event.change != super::Change::Deleted).then_some(&*event.entry);
-                next.state.take(of, &cache.hub, event.previous.as_deref(), new);
+                next.state.take(of, &cache.hub(), event.previous.as_deref(), new);
                 seen = seen.max(event.revision);
             }
             next.seen[of] = seen;
@@ -99,7 +99,7 @@ impl<T: Derive> Derived<T> {
         for (of, cache) in self.caches.iter().enumerate() {
             let (snapshot, start) = cache.snapshot_and_after(&Interest::Everything);
             for entry in snapshot.entries.iter() {
-                next.state.take(of, &cache.hub, None, Some(entry));
+                next.state.take(of, &cache.hub(), None, Some(entry));
             }
             cursors.push(start.cursor);
             next.seen.push(snapshot.revision);

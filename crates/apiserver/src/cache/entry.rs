@@ -57,10 +57,10 @@ impl Entry {
     }
 
     /// A version that the store holds. Bytes in another form or version than ours (an adopted etcd) are brought into it.
-    pub fn stored(key: &str, bytes: &Bytes, revision: Revision, hub: &Hub) -> Result<Entry, BadEntry> {
+    pub fn stored(key: &str, bytes: &Bytes, revision: Revision, hub: &Hub<'_>) -> Result<Entry, BadEntry> {
         let bad = |reason: String| BadEntry { key: key.to_string(), reason };
         let object = any::decode(bytes, hub.of.page).map_err(|error| bad(error.to_string()))?;
-        let value = hub.take_in(object.value).map_err(|error| bad(error.to_string()))?;
+        let value = hub.read_in(object.value).map_err(|error| bad(error.to_string()))?;
         if value.meta().uid().is_empty() {
             return Err(bad("it has no uid".to_string()));
         }
@@ -206,22 +206,27 @@ fn field_text(value: &Value, path: &str) -> Text {
 /// Behind the object's own uid, which every stored object has.
 fn hole(bytes: &[u8], uid: &str) -> usize {
     let wanted = format!("\"uid\":\"{uid}\"");
-    let found = bytes.windows(wanted.len()).position(|window| window == wanted.as_bytes());
-    found.expect("a stored object has a uid") + wanted.len()
+    let start = metadata_at(bytes);
+    let found = bytes[start..].windows(wanted.len()).position(|window| window == wanted.as_bytes());
+    start + found.expect("a stored object has a uid") + wanted.len()
 }
 
-/// Where the value of the object's member `metadata` is: one of the first, so this is a short walk.
+/// Where the value of the object's member `metadata` is.
 fn metadata(bytes: &[u8]) -> Range<usize> {
-    let value_at = |start: usize| {
-        let (value, _) = json::split_first(&bytes[start..]).expect("stored objects are JSON");
-        start..start + value.len()
-    };
-    let mut member = value_at(1);
-    loop {
-        let value = value_at(member.end + 1);
-        if &bytes[member] == b"\"metadata\"" {
-            return value;
-        }
-        member = value_at(value.end + 1);
+    value_at(bytes, metadata_at(bytes))
+}
+
+/// Where it begins: it is one of the first members, so this is a short walk.
+fn metadata_at(bytes: &[u8]) -> usize {
+    let mut member = value_at(bytes, 1);
+    while &bytes[member.clone()] != b"\"metadata\"" {
+        let value = value_at(bytes, member.end + 1);
+        member = value_at(bytes, value.end + 1);
     }
+    member.end + 1
+}
+
+fn value_at(bytes: &[u8], start: usize) -> Range<usize> {
+    let (value, _) = json::split_first(&bytes[start..]).expect("stored objects are JSON");
+    start..start + value.len()
 }

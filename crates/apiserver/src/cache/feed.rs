@@ -2,27 +2,31 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
-use coracle_api::Text;
+use coracle_api::{Text, Value};
 use coracle_store::{
-    EventKind, KeyRange, KeyValue, RangeRequest, Revision, Store, StoreError, WatchItem, WatchRequest,
+    Event, EventKind, KeyRange, KeyValue, RangeRequest, Revision, Store, StoreError, WatchItem, WatchRequest,
 };
 use tracing::{error, warn};
 
 use super::bells::Bells;
+use super::defined::is_definition;
 use super::progress::Progress;
 use super::promises::Promises;
 use super::{Applied, BadEntry, Cache, Entries, Entry, SharedTrees};
+use crate::definitions::Definitions;
 use crate::hub::Hub;
 
 /// Where objects are in the store.
-const ROOT: &str = "/registry/";
+pub(super) const ROOT: &str = "/registry/";
 
 /// How long the feed waits before it tries a failed store again.
-const RETRY: Duration = Duration::from_millis(200);
+pub(super) const RETRY: Duration = Duration::from_millis(200);
 
 /// How often the store is asked how far its watch is, while somebody waits for it.
 const ASK_EVERY: Duration = Duration::from_millis(100);
@@ -33,6 +37,8 @@ const FORGET_EVERY: usize = 1000;
 /// Every cache, and how far they have come.
 pub struct Caches {
     by_prefix: BTreeMap<Text, Arc<Cache>>,
+    /// What definitions add to them.
+    pub(super) definitions: ArcSwap<Definitions>,
     applied: Progress,
     /// Where the store stood when the caches were filled: before they are there, they show the past.
     complete_at: OnceLock<Revision>,
@@ -59,15 +65,22 @@ impl Caches {
         }
         let applied = Progress::default();
         let (promises, trees) = (Promises::default(), Arc::default());
-        Caches { by_prefix, applied, complete_at: OnceLock::new(), promises, trees }
+        let definitions = ArcSwap::default();
+        Caches { by_prefix, definitions, applied, complete_at: OnceLock::new(), promises, trees }
     }
 
     pub fn get(&self, prefix: &str) -> Option<&Arc<Cache>> {
         self.by_prefix.get(prefix)
     }
 
+    /// Those of built-in resources.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Cache>> {
         self.by_prefix.values()
+    }
+
+    /// The definitions whose resources are served.
+    pub fn definitions(&self) -> Guard<Arc<Definitions>> {
+        self.definitions.load()
     }
 
     /// Resolves when everything up to `revision` has been applied.
@@ -116,25 +129,23 @@ impl Caches {
         };
         let mut contents: BTreeMap<&str, Entries> = BTreeMap::new();
         for kv in &kvs {
-            let Some((cache, key)) = self.place(&kv.key) else { continue };
-            match Entry::stored(key, &kv.value, kv.mod_revision, &cache.hub) {
-                Ok(entry) => {
-                    let prefix = cache.hub.resource.storage.as_ref().expect("kept").prefix.as_str();
-                    contents.entry(prefix).or_default().insert(Arc::new(entry));
-                }
+            let Some((prefix, cache, key)) = self.built_in(&kv.key) else { continue };
+            match Entry::stored(key, &kv.value, kv.mod_revision, &cache.hub()) {
+                Ok(entry) => drop(contents.entry(prefix).or_default().insert(Arc::new(entry))),
                 Err(bad) => error!(%bad, "a stored object cannot be read and is left out"),
             }
         }
         for (prefix, cache) in &self.by_prefix {
             cache.load(contents.remove(prefix.as_str()).unwrap_or_default(), at);
         }
+        self.fill_defined(&kvs, at);
         self.applied.set(at);
         Ok(at)
     }
 
     /// Leaves what the cache will need of an object that is about to be written, until the promise is dropped.
-    pub fn promise<'a>(&'a self, key: &'a Bytes, entry: &'a Arc<Entry>) -> Promise<'a> {
-        self.promises.make(key, entry);
+    pub fn promise<'a>(&'a self, key: &'a Bytes, entry: &'a Arc<Entry>, tree: Value) -> Promise<'a> {
+        self.promises.make(key, entry, tree);
         Promise { promises: &self.promises, key, entry }
     }
 
@@ -181,7 +192,7 @@ impl Caches {
                 };
                 match item {
                     Ok(WatchItem::Events(events)) => {
-                        self.apply(&events, &mut bells);
+                        self.take(&events, store, &mut bells).await;
                         at = at.max(events.last().map_or(at, |event| event.kv.mod_revision));
                         self.applied.set(at);
                         since_forgetting += events.len();
@@ -205,14 +216,30 @@ impl Caches {
         }
     }
 
-    fn apply(&self, events: &[coracle_store::Event], bells: &mut Bells) {
-        let mut by_cache: Vec<(&Arc<Cache>, Vec<Applied<'_>>)> = Vec::new();
+    /// Applies events in their order. What follows a definition finds its cache there.
+    async fn take(&self, events: &[Event], store: &dyn Store, bells: &mut Bells) {
+        let mut rest = events;
+        while let Some(place) = rest.iter().position(|event| is_definition(&event.kv.key)) {
+            let (now, later) = rest.split_at(place + 1);
+            self.apply(now, bells);
+            self.follow_definitions(store, now[place].kv.mod_revision).await;
+            rest = later;
+        }
+        self.apply(rest, bells);
+    }
+
+    fn apply(&self, events: &[Event], bells: &mut Bells) {
+        let mut by_cache: Vec<(Arc<Cache>, Vec<Applied<'_>>)> = Vec::new();
+        let definitions = self.definitions();
         for event in events {
-            let Some((cache, key)) = self.place(&event.kv.key) else { continue };
+            let Some((cache, key)) = self.place(&definitions, &event.kv.key) else { continue };
             let revision = event.kv.mod_revision;
+            if revision <= cache.since {
+                continue;
+            }
             let new = match event.kind {
                 EventKind::Delete => None,
-                EventKind::Put => match self.entry(cache, key, &event.kv) {
+                EventKind::Put => match self.entry(&cache, key, &event.kv) {
                     Ok(entry) => Some(entry),
                     Err(bad) => {
                         error!(%bad, "a stored object cannot be read and is left out");
@@ -221,7 +248,7 @@ impl Caches {
                 },
             };
             let change = Applied { key, new, revision };
-            match by_cache.iter_mut().find(|(known, _)| Arc::ptr_eq(known, cache)) {
+            match by_cache.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &cache)) {
                 Some((_, changes)) => changes.push(change),
                 None => by_cache.push((cache, vec![change])),
             }
@@ -233,23 +260,46 @@ impl Caches {
 
     fn entry(&self, cache: &Cache, key: &str, kv: &KeyValue) -> Result<Entry, BadEntry> {
         match self.promises.find(&kv.key, &kv.value) {
-            Some(promised) => Ok(promised.at(kv.mod_revision)),
-            None => Entry::stored(key, &kv.value, kv.mod_revision, &cache.hub),
+            Some((promised, tree)) => {
+                let entry = promised.at(kv.mod_revision);
+                if let Some(tree) = tree
+                    && cache.read_as_trees.load(Ordering::Relaxed)
+                {
+                    self.trees.take(&entry, tree, cache.hub().of);
+                }
+                Ok(entry)
+            }
+            None => Entry::stored(key, &kv.value, kv.mod_revision, &cache.hub()),
         }
     }
 
     async fn forget(&self, store: &dyn Store) {
         if let Ok(status) = store.status().await {
             self.by_prefix.values().for_each(|cache| cache.forget(status.compacted));
+            self.definitions().iter().for_each(|custom| custom.cache.forget(status.compacted));
         }
     }
 
     /// The cache that a store key belongs to, and the key within it.
-    fn place<'k>(&self, key: &'k [u8]) -> Option<(&Arc<Cache>, &'k str)> {
+    fn place<'k>(&self, definitions: &Definitions, key: &'k [u8]) -> Option<(Arc<Cache>, &'k str)> {
+        if let Some((_, cache, key)) = self.built_in(key) {
+            return Some((cache.clone(), key));
+        }
+        let path = std::str::from_utf8(key).ok()?.strip_prefix(ROOT)?;
+        let (group, rest) = path.split_once('/')?;
+        let (plural, key) = rest.split_once('/')?;
+        Some((definitions.get(group, plural)?.cache.clone(), key))
+    }
+
+    /// The same of a built-in resource, and where in the store it is kept.
+    fn built_in<'k>(&self, key: &'k [u8]) -> Option<(&str, &Arc<Cache>, &'k str)> {
         let path = std::str::from_utf8(key).ok()?.strip_prefix(ROOT)?;
         // Prefixes have one or two parts: `pods`, `services/specs`.
         let ends = path.match_indices('/').map(|(at, _)| at).take(2).collect::<Vec<_>>();
-        ends.into_iter().rev().find_map(|end| Some((self.by_prefix.get(&path[..end])?, &path[end + 1..])))
+        ends.into_iter().rev().find_map(|end| {
+            let (prefix, cache) = self.by_prefix.get_key_value(&path[..end])?;
+            Some((prefix.as_str(), cache, &path[end + 1..]))
+        })
     }
 }
 

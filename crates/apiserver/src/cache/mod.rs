@@ -5,6 +5,7 @@
 //! of it. A write is answered when the feed has applied it, so whoever reads afterwards sees it.
 
 mod bells;
+mod defined;
 mod derived;
 mod entries;
 mod entry;
@@ -26,27 +27,42 @@ pub use lanes::{Interest, Listening};
 pub use trees::SharedTrees;
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use coracle_api::Text;
+use coracle_api::catalog::Resource;
 use coracle_api::selector::FieldSelector;
 use coracle_store::Revision;
 use history::History;
 use lanes::Lanes;
 
+use crate::definitions::Compiled;
 use crate::hub::Hub;
 
 /// The objects of one resource.
 pub struct Cache {
-    pub hub: Hub,
+    of: Of,
+    /// What happened up to there was in it when it was made.
+    since: Revision,
+    /// Another one has taken its place.
+    replaced: AtomicBool,
     snapshot: ArcSwap<Snapshot>,
     past: Mutex<Past>,
     bell: Arc<Bell>,
     /// Where the node of a pod is among the selectable fields.
     node_field: Option<usize>,
+    /// Whether somebody in this process follows its objects as trees, or did.
+    pub read_as_trees: AtomicBool,
     /// Snapshots that open `continue` tokens point at, the newest last.
     kept: Mutex<VecDeque<(Revision, Arc<Snapshot>)>>,
+}
+
+/// How its objects are kept.
+enum Of {
+    BuiltIn(Hub<'static>),
+    Custom(Arc<Compiled>),
 }
 
 /// What watchers read.
@@ -74,18 +90,51 @@ pub struct Snapshot {
 }
 
 impl Cache {
-    fn new(hub: Hub) -> Cache {
-        let resource = hub.resource;
+    fn new(hub: Hub<'static>) -> Cache {
+        Cache::holding(Of::BuiltIn(hub), hub.resource)
+    }
+
+    /// Of a custom resource, with its objects at a revision.
+    fn custom(definition: &Arc<Compiled>, entries: Entries, revision: Revision) -> Cache {
+        let mut cache = Cache::holding(Of::Custom(definition.clone()), definition.hub().resource);
+        cache.since = revision;
+        cache.load(entries, revision);
+        cache
+    }
+
+    fn holding(of: Of, resource: &Resource) -> Cache {
         let is_pods = resource.group.is_empty() && resource.plural == "pods";
         let node_field = resource.selectable.iter().position(|field| field.name == NODE_NAME);
         Cache {
-            hub,
+            of,
+            since: Revision::ZERO,
+            replaced: AtomicBool::new(false),
             snapshot: ArcSwap::default(),
             past: Mutex::new(Past { history: History::new(Revision::ZERO), lanes: Lanes::default() }),
             bell: Arc::default(),
             node_field: node_field.filter(|_| is_pods),
+            read_as_trees: AtomicBool::new(false),
             kept: Mutex::default(),
         }
+    }
+
+    pub fn hub(&self) -> Hub<'_> {
+        match &self.of {
+            Of::BuiltIn(hub) => *hub,
+            Of::Custom(definition) => definition.hub(),
+        }
+    }
+
+    /// Whether it is no longer kept up to date: whoever still holds it looks for the one that is.
+    pub fn is_replaced(&self) -> bool {
+        self.replaced.load(Ordering::Acquire)
+    }
+
+    /// Another one takes its place. Whoever watches is cut off.
+    fn be_replaced(&self) {
+        self.replaced.store(true, Ordering::Release);
+        let snapshot = self.snapshot();
+        self.load(snapshot.entries.clone(), snapshot.revision);
     }
 
     /// What a watcher with these restrictions wants to hear of.
@@ -94,7 +143,7 @@ impl Cache {
             return Interest::Node(Text::new(node));
         }
         match (fields.exact_value("metadata.name"), namespace) {
-            (Some(name), "") if !self.hub.resource.namespaced => Interest::Object(Text::new(name)),
+            (Some(name), "") if !self.hub().resource.namespaced => Interest::Object(Text::new(name)),
             (Some(name), namespace) if !namespace.is_empty() => {
                 Interest::Object(Text::new(format!("{namespace}/{name}")))
             }

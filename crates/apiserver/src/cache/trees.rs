@@ -2,46 +2,87 @@
 //! them hear of it.
 //!
 //! An entry knows its tree as long as somebody holds it. Most readers hold only what they make of it, and all hear of a
-//! change within moments: the newest trees are held here for them.
+//! change within moments: the newest trees are held here for them. What this server writes itself is not even decoded:
+//! the writer leaves the tree that it wrote.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use coracle_api::Value;
 use coracle_api::catalog::Struct;
+use coracle_api::resource_version::ResourceVersion;
 
 use super::Entry;
 
 /// So many trees are held: what a burst of changes brings before the last reader has come to the first of them.
-const HELD: usize = 512;
+const HELD: usize = 1024;
+
+const OWNERS: &str = "managedFields";
+
+/// The tree of an object whose text is longer is not held for readers who may never come.
+const LARGEST: usize = 16 << 10;
 
 /// The tree of an entry, while somebody holds it.
 #[derive(Debug, Default)]
-pub(super) struct Tree(Mutex<Weak<Value>>);
+pub(super) struct Tree(Mutex<Known>);
 
-/// The trees that were made last.
 #[derive(Debug, Default)]
-pub struct SharedTrees(Mutex<VecDeque<Arc<Value>>>);
+struct Known {
+    tree: Weak<Value>,
+    /// Its `managedFields`, or null: only writers look at them.
+    owners: Weak<Value>,
+}
+
+/// The trees that were made last, and the owners of their fields.
+#[derive(Debug, Default)]
+pub struct SharedTrees(Mutex<VecDeque<(Arc<Value>, Arc<Value>)>>);
 
 impl SharedTrees {
     /// The object as a tree in the version that is kept, with its resourceVersion and without `managedFields`.
-    pub fn of(&self, entry: &Entry, of: Struct<'static>) -> Arc<Value> {
+    pub fn of(&self, entry: &Entry, of: Struct<'_>) -> Arc<Value> {
         // Held while it is decoded: whoever comes meanwhile would only do the same.
-        let mut tree = lock(&entry.tree.0);
-        if let Some(made) = tree.upgrade() {
+        let mut known = lock(&entry.tree.0);
+        if let Some(made) = known.tree.upgrade() {
             return made;
         }
-        let mut made = entry.value(of);
-        made.meta_mut().members().remove("managedFields");
-        let made = Arc::new(made);
-        *tree = Arc::downgrade(&made);
-        drop(tree);
-        let mut held = lock(&self.0);
-        if held.len() == HELD {
-            held.pop_front();
+        self.hold(&mut known, entry.value(of))
+    }
+
+    /// The object as a tree of one's own, with all there is: what a writer begins with. Whoever wrote it last left it
+    /// here a moment ago, as a rule.
+    pub fn whole(&self, entry: &Entry, of: Struct<'_>) -> Value {
+        let known = lock(&entry.tree.0);
+        let made = known.tree.upgrade().zip(known.owners.upgrade());
+        drop(known);
+        let Some((tree, owners)) = made else { return entry.value(of) };
+        let mut whole = Value::clone(&tree);
+        if !owners.is_null() {
+            whole.meta_mut().members().insert(OWNERS, Value::clone(&owners));
         }
-        held.push_back(made.clone());
-        made
+        whole
+    }
+
+    /// Takes the tree that an entry of a resource that is read as trees was written from, as the store keeps it: without resourceVersion.
+    pub(super) fn take(&self, entry: &Entry, mut written: Value, of: Struct<'_>) {
+        if entry.bytes().len() > LARGEST {
+            return;
+        }
+        written.meta_mut().set_resource_version(ResourceVersion(entry.revision.get()));
+        debug_assert_eq!(written, entry.value(of), "a writer left another tree than readers would read");
+        self.hold(&mut lock(&entry.tree.0), written);
+    }
+
+    fn hold(&self, known: &mut Known, mut whole: Value) -> Arc<Value> {
+        let owners = Arc::new(whole.meta_mut().members().remove(OWNERS).unwrap_or_default());
+        let tree = Arc::new(whole);
+        *known = Known { tree: Arc::downgrade(&tree), owners: Arc::downgrade(&owners) };
+        let mut held = lock(&self.0);
+        let oldest = if held.len() == HELD { held.pop_front() } else { None };
+        held.push_back((tree.clone(), owners));
+        drop(held);
+        // A tree takes a while to be let go of, and nobody is to wait for that.
+        drop(oldest);
+        tree
     }
 
     /// Nothing happens: nobody will ask for what happened last.
@@ -77,9 +118,11 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &trees.of(&entry, of)));
         drop(first);
         // Nobody but this place holds it now.
-        assert!(entry.tree.0.lock().unwrap().upgrade().is_some());
+        assert!(entry.tree.0.lock().unwrap().tree.upgrade().is_some());
+        assert_eq!(trees.whole(&entry, of), entry.value(of));
         trees.let_go();
-        assert!(entry.tree.0.lock().unwrap().upgrade().is_none());
+        assert!(entry.tree.0.lock().unwrap().tree.upgrade().is_none());
+        assert_eq!(trees.whole(&entry, of), entry.value(of));
         assert_eq!(trees.of(&entry, of).at(&["data", "e"]).and_then(Value::as_str), Some("f"));
     }
 }

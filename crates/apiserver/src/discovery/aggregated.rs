@@ -1,43 +1,41 @@
 //! Everything below `/api` or `/apis` in one document.
 
-use coracle_api::catalog::{self, Group, Resource, Subresource};
+use coracle_api::catalog::{Group, Subresource};
 use coracle_api::{Map, Text, Value};
 
+use super::landscape::{Found, Landscape};
 use super::plain::texts;
-use crate::registry;
 
 /// The document at that path; `None`: there is none.
-pub(super) fn document(path: &str) -> Option<Value> {
+pub(super) fn document(path: &str, landscape: &Landscape<'_>) -> Option<Value> {
     let core = match path.trim_matches('/') {
         "api" => true,
         "apis" => false,
         _ => return None,
     };
-    let groups = catalog::groups().iter().filter(|group| group.name.is_empty() == core);
+    let groups = landscape.groups().iter().filter(|group| group.name.is_empty() == core);
     let mut document = Map::new();
     document.insert("kind", "APIGroupDiscoveryList");
     document.insert("apiVersion", "apidiscovery.k8s.io/v2");
     document.insert("metadata", Value::object());
-    document.insert("items", groups.map(group).collect::<Vec<_>>());
+    document.insert("items", groups.map(|known| group(known, landscape)).collect::<Vec<_>>());
     Some(Value::Object(document))
 }
 
-fn group(group: &Group) -> Value {
+fn group(group: &Group, landscape: &Landscape<'_>) -> Value {
     let mut metadata = Map::new();
     if !group.name.is_empty() {
         metadata.insert("name", group.name.clone());
     }
     let mut entry = Map::new();
     entry.insert("metadata", metadata);
-    entry
-        .insert("versions", group.versions.iter().map(|name| version(&group.name, name)).collect::<Vec<_>>());
+    let versions = group.versions.iter().map(|name| version(&group.name, name, landscape));
+    entry.insert("versions", versions.collect::<Vec<_>>());
     Value::Object(entry)
 }
 
-fn version(group: &str, version: &Text) -> Value {
-    let served =
-        registry::served().filter(|resource| resource.group == group && resource.version == *version);
-    let resources: Vec<Value> = served.map(resource).collect();
+fn version(group: &str, version: &Text, landscape: &Landscape<'_>) -> Value {
+    let resources: Vec<Value> = landscape.resources(group, version).map(|found| resource(&found)).collect();
     let mut entry = Map::new();
     entry.insert("version", version.clone());
     if !resources.is_empty() {
@@ -47,14 +45,15 @@ fn version(group: &str, version: &Text) -> Value {
     Value::Object(entry)
 }
 
-fn resource(resource: &Resource) -> Value {
+fn resource(found: &Found<'_>) -> Value {
+    let resource = found.resource;
     let mut entry = Map::new();
     entry.insert("resource", resource.plural.clone());
     // Group and version are those around it, so they are left empty.
     entry.insert("responseKind", kind("", "", &resource.kind));
     entry.insert("scope", if resource.namespaced { "Namespaced" } else { "Cluster" });
     entry.insert("singularResource", resource.singular.clone());
-    entry.insert("verbs", texts(&resource.verbs));
+    entry.insert("verbs", texts(&found.verbs()));
     for (name, list) in [("shortNames", &resource.short_names), ("categories", &resource.categories)] {
         if !list.is_empty() {
             entry.insert(name, texts(list));

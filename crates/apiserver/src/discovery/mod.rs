@@ -4,6 +4,7 @@
 //! name in `Accept`. The second has a tag, so that whoever has it already is told no more than that.
 
 mod aggregated;
+mod landscape;
 mod plain;
 #[cfg(test)]
 mod tests;
@@ -15,17 +16,21 @@ use ring::digest::{SHA512, digest};
 
 use crate::ApiError;
 use crate::answer::{self, Answer};
+use crate::definitions::Definitions;
 use crate::render::{Form, typed_json};
+pub use landscape::Landscape;
 
 /// The document at a discovery path, in the form the client accepts; `None`: there is none.
 pub fn answer(
     path: &str,
     headers: &HeaderMap,
     server_address: &str,
+    definitions: &Definitions,
     form: Result<Form, ApiError>,
 ) -> Option<Result<Answer, ApiError>> {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if let Some(document) = aggregated::document(path)
+    let landscape = Landscape::new(definitions);
+    if let Some(document) = aggregated::document(path, &landscape)
         && let Ok(accepted) = media_type::negotiate(accept, Endpoint::AggregatedDiscovery)
         && accepted.transform.is_some()
     {
@@ -33,7 +38,7 @@ pub fn answer(
         let form = Form { media_type: accepted.media_type, pretty };
         return Some(Ok(everything(&document, headers, form)));
     }
-    let document = plain::document(path, server_address)?;
+    let document = plain::document(path, server_address, &landscape)?;
     Some(form.map(|form| answer::value(StatusCode::OK, &document, form)))
 }
 

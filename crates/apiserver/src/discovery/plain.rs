@@ -3,28 +3,28 @@
 use coracle_api::catalog::{self, Resource, Subresource};
 use coracle_api::{Map, Text, Value};
 
-use crate::registry;
+use super::landscape::{Found, Landscape};
 
 /// The document at a discovery path; `None`: there is none.
-pub(super) fn document(path: &str, server_address: &str) -> Option<Value> {
+pub(super) fn document(path: &str, server_address: &str, landscape: &Landscape<'_>) -> Option<Value> {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     match parts.as_slice() {
         ["api"] => Some(api_versions(server_address)),
         ["apis"] => {
-            let groups = catalog::groups().iter().filter(|group| !group.name.is_empty());
+            let groups = landscape.groups().iter().filter(|group| !group.name.is_empty());
             let groups: Vec<Value> = groups.map(|group| Value::Object(self::group(group))).collect();
             Some(object("APIGroupList", "v1", [("groups", Value::Array(groups))]))
         }
         ["apis", name] => {
             let found =
-                catalog::groups().iter().find(|group| !group.name.is_empty() && group.name == *name)?;
+                landscape.groups().iter().find(|group| !group.name.is_empty() && group.name == *name)?;
             let mut document = group(found);
             document.insert("kind", "APIGroup");
             document.insert("apiVersion", "v1");
             Some(Value::Object(document))
         }
-        ["api", version] => resources("", version),
-        ["apis", group, version] => resources(group, version),
+        ["api", version] => resources("", version, landscape),
+        ["apis", group, version] => resources(group, version, landscape),
         _ => None,
     }
 }
@@ -54,15 +54,16 @@ fn group(group: &catalog::Group) -> Map {
     document
 }
 
-fn resources(group: &str, version: &str) -> Option<Value> {
-    let known = catalog::groups().iter().find(|known| known.name == group)?;
+fn resources(group: &str, version: &str, landscape: &Landscape<'_>) -> Option<Value> {
+    let known = landscape.groups().iter().find(|known| known.name == group)?;
     known.versions.iter().find(|known| *known == version)?;
-    let served = registry::served().filter(|resource| resource.group == group && resource.version == version);
-    let list: Vec<Value> = served
-        .flat_map(|resource| {
+    let list: Vec<Value> = landscape
+        .resources(group, version)
+        .flat_map(|found| {
+            let resource = found.resource;
             let below =
                 resource.subresources.iter().map(move |subresource| subresource_entry(resource, subresource));
-            std::iter::once(resource_entry(resource)).chain(below)
+            std::iter::once(resource_entry(&found)).chain(below)
         })
         .collect();
     let fields = [
@@ -79,13 +80,14 @@ fn resources(group: &str, version: &str) -> Option<Value> {
     Some(document)
 }
 
-fn resource_entry(resource: &Resource) -> Value {
+fn resource_entry(found: &Found<'_>) -> Value {
+    let resource = found.resource;
     let mut entry = Map::new();
     entry.insert("name", resource.plural.clone());
     entry.insert("singularName", resource.singular.clone());
     entry.insert("namespaced", resource.namespaced);
     entry.insert("kind", resource.kind.clone());
-    entry.insert("verbs", texts(&resource.verbs));
+    entry.insert("verbs", texts(&found.verbs()));
     if !resource.short_names.is_empty() {
         entry.insert("shortNames", texts(&resource.short_names));
     }

@@ -11,7 +11,7 @@ const EVERYTHING: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 fn ask(path: &str, headers: &[(header::HeaderName, &str)]) -> Answer {
     let headers: HeaderMap =
         headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap())).collect();
-    answer(path, &headers, "127.0.0.1:6443", Ok(Form::JSON)).unwrap().unwrap()
+    answer(path, &headers, "127.0.0.1:6443", &Definitions::default(), Ok(Form::JSON)).unwrap().unwrap()
 }
 
 fn header_of(answer: &Answer, name: header::HeaderName) -> String {
@@ -74,7 +74,9 @@ fn it_is_the_same_document_in_protobuf() {
 fn every_plain_document_has_a_protobuf_form() {
     for path in ["/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1"] {
         let form = Form { media_type: MediaType::Protobuf, pretty: false };
-        let answer = answer(path, &HeaderMap::new(), "127.0.0.1:6443", Ok(form)).unwrap().unwrap();
+        let answer = answer(path, &HeaderMap::new(), "127.0.0.1:6443", &Definitions::default(), Ok(form))
+            .unwrap()
+            .unwrap();
         assert_eq!(header_of(&answer, header::CONTENT_TYPE), MediaType::Protobuf.as_str(), "{path}");
         assert!(body(answer).starts_with(protobuf::MAGIC), "{path}");
     }
@@ -119,7 +121,7 @@ fn it_is_what_a_real_server_answers() {
             return;
         };
         let recorded = json::parse(&recorded).unwrap();
-        let ours = aggregated::document(path).unwrap();
+        let ours = aggregated::document(path, &Landscape::new(&Definitions::default())).unwrap();
         assert_eq!(flat(&ours, is_served), flat(&recorded, is_served), "{path}");
     }
 }

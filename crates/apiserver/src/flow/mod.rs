@@ -72,7 +72,7 @@ pub(crate) fn priority_levels() -> &'static Resource {
 fn read<T: DeserializeOwned>(cache: &Cache) -> Vec<T> {
     let snapshot = cache.snapshot();
     let objects = snapshot.entries.iter().filter_map(|entry| {
-        typed::from_tree(&entry.value(cache.hub.of))
+        typed::from_tree(&entry.value(cache.hub().of))
             .inspect_err(|error| error!(name = %entry.key, %error, "cannot be read, and does not count"))
             .ok()
     });

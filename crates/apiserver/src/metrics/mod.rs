@@ -12,7 +12,6 @@ mod text;
 
 use std::sync::Arc;
 
-use coracle_api::catalog::Resource;
 use http::HeaderMap;
 
 pub use request::Measured;
@@ -20,6 +19,7 @@ pub use store::MeasuredStore;
 
 use crate::cache::Caches;
 use crate::request::{Query, RequestInfo};
+use crate::served::Served;
 use request::{About, Known};
 pub use series::{Counter, Family, Gauge, Histogram};
 use store::Operation;
@@ -115,9 +115,13 @@ impl Metrics {
         self.authentication.of(&if success { "success" } else { "failure" }).add(1);
     }
 
-    /// Where the events of watches of a resource are counted.
-    pub fn watch_events(&self, resource: &'static Resource) -> Arc<Counter> {
-        self.watch_events.of(&Known(resource))
+    /// Where the events of watches of a resource are counted. Those of custom resources are not told apart by name, and
+    /// so not shown.
+    pub fn watch_events(&self, served: &Served) -> Arc<Counter> {
+        match served {
+            Served::BuiltIn(own) => self.watch_events.of(&Known(own.resource)),
+            Served::Custom(..) => Arc::default(),
+        }
     }
 
     /// The whole page.
@@ -200,13 +204,13 @@ impl Metrics {
 fn write_objects(caches: &Caches, text: &mut Text) {
     text.family("apiserver_resource_objects", "gauge", "Objects that are kept.");
     for cache in caches.all() {
-        let labels = [("group", &*cache.hub.resource.group), ("resource", &cache.hub.resource.plural)];
+        let labels = [("group", &*cache.hub().resource.group), ("resource", &cache.hub().resource.plural)];
         text.sample("apiserver_resource_objects", &labels, cache.snapshot().entries.count());
     }
     // The older name, which has no group of its own.
     text.family("apiserver_storage_objects", "gauge", "Objects that are kept.");
     for cache in caches.all() {
-        let resource = crate::status::qualified(cache.hub.resource);
+        let resource = crate::status::qualified(cache.hub().resource);
         text.sample(
             "apiserver_storage_objects",
             &[("resource", &resource)],

@@ -18,6 +18,7 @@ mod names;
 mod operation;
 mod outline;
 mod protobuf;
+mod published;
 mod resource;
 mod routes;
 mod schema;

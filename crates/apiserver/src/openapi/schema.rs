@@ -10,8 +10,16 @@ use coracle_api::codec::json;
 use coracle_api::{Map, Text, Value};
 
 use super::named::{Named, Version};
+use super::published;
 
 pub(super) fn structure(of: Struct<'_>, version: Version) -> Map {
+    match of.page.published(of.id).and_then(Value::as_object) {
+        Some(author) => published::schema(author, declared(of, version), version),
+        None => declared(of, version),
+    }
+}
+
+fn declared(of: Struct<'_>, version: Version) -> Map {
     let mut schema = Map::new();
     describe(&mut schema, of.description());
     schema.insert("type", "object");

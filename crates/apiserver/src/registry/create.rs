@@ -123,7 +123,7 @@ impl Registry {
                 ));
             }
             self.complete(scope, &mut object);
-            Ok((self.write_new(scope, &object, attributes.dry_run).await?, warnings))
+            Ok((self.write_new(scope, object.take(), attributes.dry_run).await?, warnings))
         }
         .await;
         if let Some(settle) = settle {
@@ -135,11 +135,11 @@ impl Registry {
     async fn write_new(
         &self,
         scope: &Scope<'_>,
-        object: &Value,
+        object: Value,
         dry_run: bool,
     ) -> Result<Arc<Entry>, ApiError> {
-        let name = object.meta().name();
-        let entry = Arc::new(scope.entry(object));
+        let name = &object.meta().name().to_string();
+        let entry = Arc::new(scope.entry(&object));
         if dry_run {
             if self.cache(scope)?.get(&scope.key(name)).is_some() {
                 return Err(ApiError::already_exists(scope.resource, name, false));
@@ -147,7 +147,7 @@ impl Registry {
             return Ok(entry);
         }
         let key = scope.store_key(name);
-        let promise = self.caches.promise(&key, &entry);
+        let promise = self.caches.promise(&key, &entry, object);
         match self.store.create(Put::new(key.clone(), entry.bytes().clone())).await {
             Ok(revision) => {
                 self.caches.reached(revision).await;

@@ -5,10 +5,13 @@ use coracle_api::catalog::{BUILTIN, Kind, split_api_version};
 use coracle_api::codec::media_type::MediaType;
 use coracle_api::codec::{json, protobuf, yaml};
 use coracle_api::convert::{ConvertError, is_convertible};
-use coracle_api::{Text, Value};
+use coracle_api::field_error::FieldError;
+use coracle_api::go_text::Quoted;
+use coracle_api::{Map, Path, Text, Value};
 
 use super::Scope;
 use crate::ApiError;
+use crate::definitions::Version;
 use crate::request::FieldValidation;
 
 /// A request's body and the form it says it has.
@@ -36,6 +39,11 @@ impl Body {
                 Bytes::from(json::to_vec(&value))
             }
         };
+        if let Some((_, version)) = scope.custom {
+            let (object, unknown) = self.defined(&text, version, scope, validation)?;
+            complaints.extend(unknown);
+            return judged(object, complaints, validation, |why| cannot_be_handled(&own(scope), scope, why));
+        }
         if let Some(plain) = plainly(&text, scope) {
             complaints.extend(plain.strict);
             return judged(plain.value, complaints, validation, |why| {
@@ -90,6 +98,31 @@ impl Body {
         Ok((value, Vec::new()))
     }
 
+    /// An object of a custom resource: it is what it says that it is, and what its schema does not know goes.
+    fn defined(
+        &self,
+        text: &[u8],
+        version: &Version,
+        scope: &Scope<'_>,
+        validation: FieldValidation,
+    ) -> Result<(Value, Vec<String>), ApiError> {
+        let declared = Declared::of(text).map_err(|why| self.unrecognized(scope, &why))?.or_else(scope);
+        let refused = |why: &str| cannot_be_handled(&declared, scope, why);
+        let decoded = defined(text, version, scope).map_err(|why| refused(&why))?;
+        if declared.api_version != scope.kind.api_version() {
+            // Nobody knows the fields of another version.
+            let told = match validation {
+                FieldValidation::Warn => unknown_members(&decoded.value),
+                _ => Vec::new(),
+            };
+            return Err(declared.of_another_version(scope).after(told));
+        }
+        if declared.kind != scope.kind.name {
+            return Err(declared.of_another_kind(&decoded.value, scope));
+        }
+        Ok((decoded.value, decoded.strict))
+    }
+
     fn unrecognized(&self, scope: &Scope<'_>, why: &str) -> ApiError {
         let kind = &scope.kind.name;
         ApiError::bad_request(format!(
@@ -112,6 +145,22 @@ impl Body {
         let hexadecimal: String = shown.iter().map(|byte| format!("{byte:02x}")).collect();
         format!("{hexadecimal}{more}")
     }
+}
+
+/// The text of a custom resource's object as its schema knows it.
+pub(super) fn defined(text: &[u8], version: &Version, scope: &Scope<'_>) -> Result<json::Decoded, String> {
+    // Upstream reads metadata apart from the rest.
+    let decoded = json::decode(text, Some(scope.of.node()));
+    let mut decoded = decoded.map_err(|error| error.to_string().replacen(".metadata.", ".", 1))?;
+    let unknown = version.admit(&mut decoded.value).map_err(|error| error.to_string())?;
+    decoded.strict.extend(unknown.iter().map(|field| format!("unknown field {}", Quoted(field))));
+    Ok(decoded)
+}
+
+fn unknown_members(object: &Value) -> Vec<String> {
+    let members = object.as_object().into_iter().flat_map(Map::keys);
+    let unknown = members.filter(|name| !matches!(*name, "apiVersion" | "kind" | "metadata"));
+    unknown.map(|name| format!("unknown field {}", Quoted(name))).collect()
 }
 
 /// The object of a text that says it is just what the path names, as nearly all do: read once. Of everything else it has
@@ -185,17 +234,27 @@ impl Declared {
         }
     }
 
+    /// Whether it says that it is what the path names.
+    pub(super) fn is_of(&self, scope: &Scope<'_>) -> Result<(), String> {
+        match self.kind == scope.kind.name && self.api_version == scope.kind.api_version() {
+            true => Ok(()),
+            false => {
+                Err(format!("no kind \"{}\" is registered for version \"{}\"", self.kind, self.api_version))
+            }
+        }
+    }
+
     fn version(&self) -> &str {
         split_api_version(&self.api_version).1
     }
 
     /// The object of a text, as the kind that it says it is, which can be had as the one that the path names.
-    pub(super) fn decode(
+    pub(super) fn decode<'s>(
         &self,
         text: &[u8],
-        scope: &Scope<'_>,
+        scope: &Scope<'s>,
         validation: FieldValidation,
-    ) -> Result<(json::Decoded, &'static Kind), String> {
+    ) -> Result<(json::Decoded, &'s Kind), String> {
         let kind = self.kind(scope, validation)?;
         let own = is_same(kind, scope.kind);
         let of = if own { scope.of } else { BUILTIN.root(kind) };
@@ -206,7 +265,7 @@ impl Declared {
         Ok((decoded, kind))
     }
 
-    fn kind(&self, scope: &Scope<'_>, validation: FieldValidation) -> Result<&'static Kind, String> {
+    fn kind<'s>(&self, scope: &Scope<'s>, validation: FieldValidation) -> Result<&'s Kind, String> {
         if self.api_version == scope.kind.api_version() && self.kind == scope.kind.name {
             return Ok(scope.kind);
         }
@@ -238,10 +297,21 @@ impl Declared {
         if is_same(kind, scope.kind) {
             return Ok(());
         }
+        Err(self.of_another_version(scope))
+    }
+
+    fn of_another_version(&self, scope: &Scope<'_>) -> ApiError {
         let (given, wanted) = (&self.api_version, scope.kind.api_version());
-        Err(ApiError::bad_request(format!(
+        ApiError::bad_request(format!(
             "the API version in the data ({given}) does not match the expected API version ({wanted})"
-        )))
+        ))
+    }
+
+    /// Upstream complains in the name of what the object says that it is.
+    fn of_another_kind(&self, object: &Value, scope: &Scope<'_>) -> ApiError {
+        let detail = format!("must be {}", scope.kind.name);
+        let error = FieldError::invalid_str(&Path::Root.field("kind"), &self.kind, detail);
+        ApiError::invalid_kind(&scope.kind.group, &self.kind, object.meta().name(), &error.into())
     }
 }
 

@@ -86,7 +86,7 @@ impl Registry {
         options: &DeleteOptions,
     ) -> Result<Deleted, ApiError> {
         let scope = cx.scope;
-        let object = current.value(scope.hub.of);
+        let object = self.caches.trees.whole(current, scope.hub.of);
         check_preconditions(scope, name, &object, options)?;
         let attributes = Attributes {
             registry: self,
@@ -138,7 +138,7 @@ impl Registry {
         if dry_run {
             return Ok(Arc::new(entry.at(current.revision)));
         }
-        let written = self.replace(scope, name, current, &entry).await?;
+        let written = self.replace(scope, name, current, &entry, marked).await?;
         written.ok_or_else(|| ApiError::conflict(scope.resource, name, "the object has been modified"))
     }
 

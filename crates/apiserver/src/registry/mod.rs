@@ -55,7 +55,9 @@ use crate::access::Access;
 use crate::admission::Admission;
 use crate::authn::Caller;
 use crate::cache::{Cache, Caches, Entry};
+use crate::definitions::{Custom, Version};
 use crate::hub::Hub;
+use crate::served::{BuiltIn, Served};
 
 pub use self::core::service::NodePorts;
 pub use create::Written;
@@ -93,36 +95,47 @@ pub struct Registry {
 /// One resource on its way through a request.
 #[derive(Clone, Copy)]
 pub struct Scope<'a> {
-    pub resource: &'static Resource,
+    pub resource: &'a Resource,
     /// What bodies and answers are.
-    pub kind: &'static Kind,
-    pub of: Struct<'static>,
+    pub kind: &'a Kind,
+    pub of: Struct<'a>,
     /// What everything in between works on.
-    pub hub: Hub,
+    pub hub: Hub<'a>,
+    /// Of a custom resource: its definition, and the version that is asked for.
+    pub custom: Option<(&'a Custom, &'a Version)>,
     /// Of the path; empty for cluster-wide objects and lists over all namespaces.
     pub namespace: &'a str,
     pub caller: &'a Caller,
-    strategy: &'static dyn AnyStrategy,
+    strategy: &'a dyn AnyStrategy,
 }
 
 impl<'a> Scope<'a> {
     pub fn new(resource: &'static Resource, namespace: &'a str, caller: &'a Caller) -> Scope<'a> {
-        let kind = BUILTIN.kind(&resource.group, &resource.version, &resource.kind);
-        let kind = kind.expect("the kind of a resource is in the catalogue");
-        let hub = Hub::of(resource);
+        let BuiltIn { resource, kind, of, hub } = BuiltIn::of(resource);
         let strategy = strategy::of(hub.resource);
-        Scope { resource, kind, of: BUILTIN.root(kind), hub, namespace, caller, strategy }
+        Scope { resource, kind, of, hub, custom: None, namespace, caller, strategy }
+    }
+
+    /// The same for whatever a path can name.
+    pub fn of(served: &'a Served, namespace: &'a str, caller: &'a Caller) -> Scope<'a> {
+        let custom = served.custom();
+        let (kind, of, hub) = (served.kind(), served.of(), served.hub());
+        let strategy: &dyn AnyStrategy = match custom {
+            Some((_, version)) => version,
+            None => strategy::of(hub.resource),
+        };
+        Scope { resource: served.resource(), kind, of, hub, custom, namespace, caller, strategy }
     }
 
     /// The same, for bodies and answers of the kind of a subresource.
-    pub fn with_kind_of(&self, subresource: Option<&'static Subresource>) -> Scope<'a> {
+    pub fn with_kind_of(&self, subresource: Option<&'a Subresource>) -> Scope<'a> {
         let Some(subresource) = subresource else { return *self };
-        let own = |theirs: &'static str, own: &'static str| if theirs.is_empty() { own } else { theirs };
+        let own = |theirs: &'a str, own: &'a str| if theirs.is_empty() { own } else { theirs };
         let group = own(&subresource.group, &self.resource.group);
         let version = own(&subresource.version, &self.resource.version);
         let kind = BUILTIN.kind(group, version, &subresource.kind);
         let kind = kind.expect("the kind of a subresource is in the catalogue");
-        Scope { kind, of: BUILTIN.root(kind), ..*self }
+        Scope { kind, of: BUILTIN.root(kind), custom: None, ..*self }
     }
 
     /// Brings an object into the form in which upstream would read it from its store again.
@@ -157,37 +170,37 @@ impl<'a> Scope<'a> {
 
 impl Registry {
     /// Whether there is such an object.
-    pub(crate) fn exists(&self, resource: &'static Resource, key: &str) -> bool {
+    pub(crate) fn exists(&self, resource: &Resource, key: &str) -> bool {
         let cache = resource.storage.as_ref().and_then(|storage| self.caches.get(&storage.prefix));
         cache.is_some_and(|cache| cache.get(key).is_some())
     }
 
     /// Every object of a resource.
-    pub(crate) fn all(&self, resource: &'static Resource) -> impl Iterator<Item = Value> {
+    pub(crate) fn all(&self, resource: &Resource) -> impl Iterator<Item = Value> + use<'_> {
         let cache = resource.storage.as_ref().and_then(|storage| self.caches.get(&storage.prefix));
         cache.into_iter().flat_map(|cache| {
             let snapshot = cache.snapshot();
             let objects: Vec<Value> =
-                snapshot.entries.iter().map(|entry| entry.value(cache.hub.of)).collect();
+                snapshot.entries.iter().map(|entry| entry.value(cache.hub().of)).collect();
             objects
         })
     }
 
     /// An object of any resource as it is now: what strategies and admission look things up with. `key` is
     /// `namespace/name`, or the name of a cluster-wide object. What is looked up at every write is decoded once.
-    pub fn lookup(&self, resource: &'static Resource, key: &str) -> Option<Arc<Value>> {
+    pub fn lookup(&self, resource: &Resource, key: &str) -> Option<Arc<Value>> {
         let cache = self.caches.get(&resource.storage.as_ref()?.prefix)?;
-        Some(self.caches.trees.of(&*cache.get(key)?, cache.hub.of))
+        Some(self.caches.trees.of(&*cache.get(key)?, cache.hub().of))
     }
 
     /// Every object of a resource in a namespace as it is now; everywhere, where the namespace is empty.
-    pub fn lookup_all(&self, resource: &'static Resource, namespace: &str) -> Vec<Arc<Value>> {
+    pub fn lookup_all(&self, resource: &Resource, namespace: &str) -> Vec<Arc<Value>> {
         let cache = resource.storage.as_ref().and_then(|storage| self.caches.get(&storage.prefix));
         let Some(cache) = cache else { return Vec::new() };
         let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
         let snapshot = cache.snapshot();
         let found = snapshot.entries.below(&prefix, &prefix);
-        found.map(|entry| self.caches.trees.of(entry, cache.hub.of)).collect()
+        found.map(|entry| self.caches.trees.of(entry, cache.hub().of)).collect()
     }
 
     /// Brings a decoded object into the one shape that all that follows works on: with the defaults of the version it
@@ -202,7 +215,10 @@ impl Registry {
             fields.insert("kind", scope.kind.name.clone());
         }
         let forgets_owners = owners::are_forgotten(object);
-        defaults::apply(object, scope.kind, (self.now)());
+        match scope.custom {
+            Some((_, version)) => version.default(object),
+            None => defaults::apply(object, scope.kind, (self.now)()),
+        }
         *object = scope.hub.take_in(object.take()).map_err(|error| decode::not_converted(scope, &error))?;
         if forgets_owners {
             owners::forget(object);
@@ -213,13 +229,21 @@ impl Registry {
     /// Gives an object that is about to be kept the defaults of the version it is kept in: whoever reads it there
     /// finds them, and admission may have left something to them.
     fn complete(&self, scope: &Scope<'_>, object: &mut Value) {
+        if let Some(definition) = scope.hub.definition {
+            return definition.finish(object);
+        }
         defaults::apply(object, scope.hub.kind, (self.now)());
         if !scope.hub.keeps(scope.kind) {
             canonical::canonicalize(object, scope.hub.of.node());
         }
     }
 
-    fn cache(&self, scope: &Scope<'_>) -> Result<&Arc<Cache>, ApiError> {
+    fn cache<'c>(&'c self, scope: &Scope<'c>) -> Result<&'c Arc<Cache>, ApiError> {
+        if let Some((custom, _)) = scope.custom {
+            let changed =
+                || ApiError::service_unavailable("the definition of the resource has changed, try again");
+            return Some(&custom.cache).filter(|cache| !cache.is_replaced()).ok_or_else(changed);
+        }
         let prefix = scope.resource.storage.as_ref().map(|storage| storage.prefix.as_str());
         prefix.and_then(|prefix| self.caches.get(prefix)).ok_or_else(ApiError::method_not_allowed)
     }

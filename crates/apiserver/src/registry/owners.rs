@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use coracle_api::apply::{ApplyError, Conversion, Tracker, Type, rules};
-use coracle_api::catalog::{BUILTIN, api_version};
+use coracle_api::catalog::{BUILTIN, api_version, split_api_version};
 use coracle_api::codec::json;
 use coracle_api::codec::yaml::{self, DuplicateKeys};
 use coracle_api::convert::{ConvertError, convert};
@@ -23,7 +23,7 @@ use crate::status::{Cause, Details};
 fn with_tracker<T>(scope: &Scope<'_>, part: Part, work: impl FnOnce(&Tracker<'_>) -> T) -> T {
     let api_version = scope.kind.api_version();
     // The same in every version in which somebody may own fields.
-    let filters: Vec<_> = match resets::filter(scope.resource, part) {
+    let filters: Vec<_> = match resets::filter(scope, part) {
         None => Vec::new(),
         Some(filter) => versions(scope).iter().map(|version| (version.clone(), filter.clone())).collect(),
     };
@@ -31,15 +31,27 @@ fn with_tracker<T>(scope: &Scope<'_>, part: Part, work: impl FnOnce(&Tracker<'_>
         api_version: &api_version,
         kind: &scope.kind.name,
         subresource: part.name(),
-        of: Type::catalogue(scope.of.node()),
+        of: type_of(scope),
         filters: &filters,
         convert: &|object: &Value, version: &str| in_version(scope, object, version),
     };
     work(&tracker)
 }
 
+/// How fields of the objects of a request are owned.
+fn type_of<'a>(scope: &Scope<'a>) -> Type<'a> {
+    match scope.custom {
+        Some((_, version)) => Type::Declared(&version.declared),
+        None => Type::catalogue(scope.of.node()),
+    }
+}
+
 /// The versions that show what this resource keeps.
-fn versions(scope: &Scope<'_>) -> &'static [Text] {
+fn versions(scope: &Scope<'_>) -> Cow<'static, [Text]> {
+    if let Some((custom, _)) = scope.custom {
+        let versions = custom.versions.iter();
+        return versions.map(|version| api_version(&scope.kind.group, &version.name)).collect();
+    }
     /// By where the objects are kept.
     static ALL: LazyLock<HashMap<&str, Vec<Text>>> = LazyLock::new(|| {
         let mut all: HashMap<&str, Vec<Text>> = HashMap::new();
@@ -52,11 +64,17 @@ fn versions(scope: &Scope<'_>) -> &'static [Text] {
         all
     });
     let storage = scope.resource.storage.as_ref();
-    storage.and_then(|storage| ALL.get(storage.prefix.as_str())).map_or(&[], Vec::as_slice)
+    Cow::Borrowed(storage.and_then(|storage| ALL.get(storage.prefix.as_str())).map_or(&[], Vec::as_slice))
 }
 
 /// The object as somebody who owns fields of it in another version sees it.
-fn in_version(scope: &Scope<'_>, object: &Value, version: &str) -> Conversion<'static> {
+fn in_version<'a>(scope: &Scope<'a>, object: &Value, version: &str) -> Conversion<'a> {
+    if let Some((custom, _)) = scope.custom {
+        let (group, name) = split_api_version(version);
+        let known = custom.version(name).filter(|_| group == scope.kind.group);
+        let Some(known) = known else { return Conversion::NoSuchVersion };
+        return Conversion::Done(custom.shown(object.clone(), name), Type::Declared(&known.declared));
+    }
     let Some(kind) = BUILTIN.kind_of(version, &scope.kind.name) else { return Conversion::NoSuchVersion };
     match convert(object.clone(), kind) {
         Ok(converted) => Conversion::Done(converted, Type::catalogue(BUILTIN.root(kind).node())),

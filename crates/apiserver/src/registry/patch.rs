@@ -10,11 +10,11 @@ use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::go_text::{GoValue, Quoted};
 use coracle_api::patch::{self, strategic};
 use coracle_api::time::Timestamp;
-use coracle_api::{Map, Path, Value, defaults};
+use coracle_api::{Map, Path, Text, Value, defaults};
 use http::StatusCode;
 
 use super::create::Written;
-use super::decode::{Declared, is_same};
+use super::decode::{Declared, defined, is_same};
 use super::{Part, Registry, Scope, meta};
 use crate::ApiError;
 use crate::request::{FieldValidation, WriteOptions};
@@ -113,7 +113,7 @@ impl Instructions {
         validation: FieldValidation,
         now: fn() -> Timestamp,
     ) -> Result<(Value, Vec<String>), ApiError> {
-        let changed = match self {
+        let mut changed = match self {
             Instructions::Json(patch) => patch.apply(literal(old)).map_err(|_| rejected())?,
             Instructions::Merge(patch) => patch::merge::apply(literal(old), patch.clone()),
             Instructions::Strategic(patch) => {
@@ -122,7 +122,8 @@ impl Instructions {
             }
         };
         let decoded = match self {
-            Instructions::Strategic(_) => restored(changed.clone(), scope),
+            // Messages show the patch: what it made is nobody else's.
+            Instructions::Strategic(_) => restored(changed.take(), old, scope),
             _ => as_declared(&changed, scope, validation, now),
         };
         let refused = |why: &str| refused(&self.shown(&changed, old, scope), why);
@@ -156,6 +157,9 @@ fn as_declared(
 ) -> Result<json::Decoded, String> {
     let text = json::to_vec(changed);
     let mut declared = Declared::of(&text)?;
+    if let Some((_, version)) = scope.custom {
+        return declared.is_of(scope).and_then(|()| defined(&text, version, scope));
+    }
     if declared.kind.is_empty() {
         declared.kind = scope.kind.name.clone();
     }
@@ -173,15 +177,20 @@ fn as_declared(
     Ok(decoded)
 }
 
-/// An object whose tree was changed. What it says that it is does not matter.
-fn restored(changed: Value, scope: &Scope<'_>) -> Result<json::Decoded, String> {
-    let mut changed = changed;
-    if let Some(members) = changed.as_object_mut() {
-        strategic::restore(members, scope.of).map_err(|error| error.to_string())?;
-    }
-    let decoded = json::decode(&json::to_vec(&changed), Some(scope.of.node()));
+/// An object whose tree was changed. What it says that it is does not matter. What the patch left alone was read before,
+/// so only the rest is read anew.
+fn restored(changed: Value, old: &Value, scope: &Scope<'_>) -> Result<json::Decoded, String> {
+    let Value::Object(members) = changed else { unreachable!("a merge makes an object") };
+    let is_untouched = |(name, value): &(Text, Value)| old.get(name) == Some(value);
+    let (untouched, touched): (Vec<_>, Vec<_>) = members.into_iter().partition(is_untouched);
+    let mut touched = Map::from_members(touched);
+    strategic::restore(&mut touched, scope.of).map_err(|error| error.to_string())?;
+    let decoded = json::decode(&json::to_vec(&Value::Object(touched)), Some(scope.of.node()));
     let mut decoded = decoded.map_err(|error| error.to_string())?;
     decoded.strict.sort();
+    if let Some(members) = decoded.value.as_object_mut() {
+        untouched.into_iter().for_each(|(name, value)| drop(members.insert(name, value)));
+    }
     Ok(decoded)
 }
 

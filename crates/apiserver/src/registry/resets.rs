@@ -8,7 +8,7 @@ use coracle_api::Text;
 use coracle_api::apply::{Element, FieldPath, Filter, Set, Step};
 use coracle_api::catalog::Resource;
 
-use super::Part;
+use super::{Part, Scope};
 
 /// Fields of a part of a kind that upstream resets, beside those that it resets in every kind.
 const MORE: &[(&str, &str, Part, &[&[&str]])] = &[
@@ -29,7 +29,14 @@ const MORE: &[(&str, &str, Part, &[&[&str]])] = &[
 const METADATA: &[&[&str]] = &[&["metadata"]];
 
 /// Which fields may be owned through a write of this part; `None`: all.
-pub(super) fn filter(resource: &Resource, part: Part) -> Option<Filter> {
+pub(super) fn filter(scope: &Scope<'_>, part: Part) -> Option<Filter> {
+    match (scope.custom, part) {
+        (Some(_), Part::Status) => Some(Filter::Only(vec![steps(&["status"])])),
+        _ => of_resource(scope.resource, part),
+    }
+}
+
+fn of_resource(resource: &Resource, part: Part) -> Option<Filter> {
     let has_status = resource.subresources.iter().any(|subresource| subresource.name == "status");
     let everywhere: &[&str] = match part {
         Part::Main if has_status => &["status"],
@@ -86,7 +93,7 @@ mod tests {
         let check = |plural: &str, part: Part, reset: &[&[&str]]| {
             let resource = BUILTIN.resources().iter().find(|resource| resource.plural == plural).unwrap();
             let paths = reset.iter().map(|path| FieldPath::fields(path));
-            assert_eq!(filter(resource, part), Some(Filter::Without(Set::of(paths))), "{plural}");
+            assert_eq!(of_resource(resource, part), Some(Filter::Without(Set::of(paths))), "{plural}");
         };
         check("deployments", Part::Main, &[&["status"]]);
         check("deployments", Part::Status, &[&["spec"], &["metadata", "labels"]]);
@@ -95,6 +102,6 @@ mod tests {
         check("certificatesigningrequests", Part::Approval, &[&["spec"], &["status", "certificate"]]);
         check("namespaces", Part::Finalize, &[&["status"]]);
         let config_maps = BUILTIN.resource("", "v1", "configmaps").unwrap();
-        assert_eq!(filter(config_maps, Part::Main), None);
+        assert_eq!(of_resource(config_maps, Part::Main), None);
     }
 }

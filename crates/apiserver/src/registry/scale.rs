@@ -7,6 +7,7 @@ use coracle_api::apply::{FieldPath, Form, Owners, Scale, Tracker, Type, only_ver
 use coracle_api::codec::canonical;
 use coracle_api::codec::media_type::PatchType;
 use coracle_api::field_error::{FieldError, FieldErrors};
+use coracle_api::go_text::Quoted;
 use coracle_api::selector::LabelSelector;
 use coracle_api::{Map, Text, Value};
 use http::StatusCode;
@@ -17,40 +18,94 @@ use super::{Part, Scope, meta, owners};
 use crate::ApiError;
 
 pub(super) async fn serve(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let scope = Scope::new(call.scope.resource, call.scope.namespace, call.scope.caller);
+    let scope = call.parent;
+    let places = Places::of(&scope);
     if call.verb == "get" {
-        let parent = call.registry.get(&scope, call.name)?.value(scope.of);
-        return Ok(Reply { code: StatusCode::OK, object: of(&parent, call), warnings: Vec::new() });
+        let parent = call.registry.get(&scope, call.name)?.value(scope.hub.of);
+        places.check(&parent)?;
+        return Ok(Reply { code: StatusCode::OK, object: of(&parent, &places, call), warnings: Vec::new() });
     }
     let mut warnings = Vec::new();
     let make = |parent: &Value| {
-        let (scale, noticed) = changed(parent, &scope, call)?;
+        places.check(parent)?;
+        let (scale, noticed) = changed(parent, &places, &scope, call)?;
         warnings = noticed;
-        judge(&scale, call)?;
-        Ok(scaled(parent, &scale, &scope))
+        // What a definition allows, the parent's schema says.
+        if scope.custom.is_none() {
+            judge(&scale, call)?;
+        }
+        Ok(scaled(parent, &scale, &places, &scope))
     };
     let written = call.registry.change_tracked(&scope, call.name, Part::Main, &call.options, make).await;
     let written = written.map_err(|error| error.after(Vec::new()))?;
     warnings.extend(written.warnings);
-    let parent = written.entry.value(scope.of);
-    Ok(Reply { code: StatusCode::OK, object: of(&parent, call), warnings })
+    let parent = written.entry.value(scope.hub.of);
+    Ok(Reply { code: StatusCode::OK, object: of(&parent, &places, call), warnings })
+}
+
+/// Where in a parent the parts of its Scale are.
+struct Places<'a> {
+    spec: Vec<&'a str>,
+    status: Vec<&'a str>,
+    selector: Option<Vec<&'a str>>,
+    /// As a definition writes it.
+    declared: Option<&'a str>,
+}
+
+impl<'a> Places<'a> {
+    fn of(scope: &Scope<'a>) -> Places<'a> {
+        let parts = |path: &'a str| path.trim_start_matches('.').split('.').collect::<Vec<_>>();
+        match scope.custom.and_then(|(_, version)| version.replicas.as_ref()) {
+            Some(declared) => Places {
+                spec: parts(&declared.spec),
+                status: parts(&declared.status),
+                selector: declared.selector.as_deref().map(parts),
+                declared: Some(&declared.spec),
+            },
+            None => Places {
+                spec: vec!["spec", "replicas"],
+                status: vec!["status", "replicas"],
+                selector: Some(vec!["spec", "selector"]),
+                declared: None,
+            },
+        }
+    }
+
+    /// Without the number that is wanted a custom resource has no Scale.
+    fn check(&self, parent: &Value) -> Result<(), ApiError> {
+        match self.declared {
+            Some(path) if parent.at(&self.spec).is_none() => {
+                Err(ApiError::internal(format!("the spec replicas field {} does not exist", Quoted(path))))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A definition says where the selector is as text; others select by what they select by.
+    fn selector(&self, parent: &Value, scope: &Scope<'_>) -> String {
+        let given = self.selector.as_ref().and_then(|path| parent.at(path));
+        match given {
+            Some(Value::String(text)) if self.declared.is_some() => text.to_string(),
+            _ if self.declared.is_some() => String::new(),
+            // A ReplicationController selects by labels alone.
+            Some(Value::Object(labels)) if scope.resource.group.is_empty() => {
+                LabelSelector::from_labels(labels).to_string()
+            }
+            given => LabelSelector::from_value(given)
+                .unwrap_or_else(|_| LabelSelector::new(Vec::new()))
+                .to_string(),
+        }
+    }
 }
 
 /// The Scale of a parent.
-fn of(parent: &Value, call: &Call<'_>) -> Value {
+fn of(parent: &Value, places: &Places<'_>, call: &Call<'_>) -> Value {
     let number = |path: &[&str]| parent.at(path).and_then(Value::as_int).unwrap_or_default();
-    let selector = match parent.at(&["spec", "selector"]) {
-        // A ReplicationController selects by labels alone.
-        Some(Value::Object(labels)) if call.scope.resource.group.is_empty() => {
-            LabelSelector::from_labels(labels)
-        }
-        given => LabelSelector::from_value(given).unwrap_or_else(|_| LabelSelector::new(Vec::new())),
-    };
     let mut status = Map::new();
-    status.insert("replicas", number(&["status", "replicas"]));
-    status.insert("selector", selector.to_string().as_str());
+    status.insert("replicas", number(&places.status));
+    status.insert("selector", places.selector(parent, &call.parent).as_str());
     let mut spec = Map::new();
-    spec.insert("replicas", number(&["spec", "replicas"]));
+    spec.insert("replicas", number(&places.spec));
     let mut scale = Map::new();
     scale.insert("apiVersion", call.scope.kind.api_version());
     scale.insert("kind", call.scope.kind.name.clone());
@@ -68,10 +123,15 @@ fn of(parent: &Value, call: &Call<'_>) -> Value {
 }
 
 /// What the request makes of the Scale of a parent, with its owners.
-fn changed(parent: &Value, scope: &Scope<'_>, call: &Call<'_>) -> Result<(Value, Vec<String>), ApiError> {
-    let mut live = of(parent, call);
+fn changed(
+    parent: &Value,
+    places: &Places<'_>,
+    scope: &Scope<'_>,
+    call: &Call<'_>,
+) -> Result<(Value, Vec<String>), ApiError> {
+    let mut live = of(parent, places, call);
     let api_version = scope.kind.api_version();
-    let replicas = replicas(&api_version);
+    let replicas = replicas(&api_version, places);
     let translation = Scale { api_version: &api_version, replicas: &replicas };
     let owned = Owners::decode(parent).unwrap_or_default();
     translation.owners_of_scale(&owned).encode(&mut live, Form::Text);
@@ -130,11 +190,14 @@ fn judge(scale: &Value, call: &Call<'_>) -> Result<(), ApiError> {
 }
 
 /// The parent with the number of a Scale, and the owners of it.
-fn scaled(parent: &Value, scale: &Value, scope: &Scope<'_>) -> Value {
+fn scaled(parent: &Value, scale: &Value, places: &Places<'_>, scope: &Scope<'_>) -> Value {
     let mut new = parent.clone();
     let replicas_wanted = scale.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or_default();
-    if let Some(parent) = new.as_object_mut() {
-        parent.object_mut("spec").insert("replicas", replicas_wanted);
+    if let (Some(mut at), Some((last, above))) = (new.as_object_mut(), places.spec.split_last()) {
+        for name in above {
+            at = at.object_mut(name);
+        }
+        at.insert(Text::new(last), replicas_wanted);
     }
     match scale.meta().resource_version() {
         "" => {
@@ -146,7 +209,7 @@ fn scaled(parent: &Value, scale: &Value, scope: &Scope<'_>) -> Value {
         }
     }
     let api_version = scope.kind.api_version();
-    let replicas = replicas(&api_version);
+    let replicas = replicas(&api_version, places);
     let translation = Scale { api_version: &api_version, replicas: &replicas };
     let owned = Owners::decode(parent).unwrap_or_default();
     let of_scale = Owners::decode(scale).unwrap_or_default();
@@ -154,6 +217,6 @@ fn scaled(parent: &Value, scale: &Value, scope: &Scope<'_>) -> Value {
     new
 }
 
-fn replicas(api_version: &str) -> [(Text, Option<FieldPath>); 1] {
-    [(Text::new(api_version), Some(FieldPath::fields(&["spec", "replicas"])))]
+fn replicas(api_version: &str, places: &Places<'_>) -> [(Text, Option<FieldPath>); 1] {
+    [(Text::new(api_version), Some(FieldPath::fields(&places.spec)))]
 }

@@ -18,7 +18,9 @@ use crate::request::WriteOptions;
 /// A request of this sort.
 pub struct Call<'a> {
     pub registry: &'a Registry,
-    /// The resource of the path, with the kind of its subresource: bodies and answers are of that.
+    /// The resource of the path.
+    pub parent: Scope<'a>,
+    /// The same with the kind of its subresource: bodies and answers are of that.
     pub scope: Scope<'a>,
     /// Of the object; empty where the path names none.
     pub name: &'a str,

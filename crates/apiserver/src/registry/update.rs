@@ -86,7 +86,7 @@ impl Registry {
         let cx = Context { registry: self, scope, part, dry_run: options.dry_run, now: (self.now)() };
         loop {
             let current = self.get(scope, name)?;
-            let old = current.value(scope.hub.of);
+            let old = self.caches.trees.whole(&current, scope.hub.of);
             let mut new = make(&old)?;
             let mut settle = None;
             let result = self.try_change(&cx, name, &current, &old, &mut new, &mut settle).await;
@@ -146,7 +146,7 @@ impl Registry {
                 removed => removed.and_then(|_| done(Arc::new(entry.at(current.revision)))),
             };
         }
-        match self.replace(scope, name, current, &entry).await? {
+        match self.replace(scope, name, current, &entry, new.take()).await? {
             Some(written) => done(written),
             // Whoever named the version that was seen is refused the next time; a patch that named none is put into
             // what is there then.
@@ -155,38 +155,41 @@ impl Registry {
     }
 
     /// Reads, changes and writes until nobody else was faster, without a look at the kind's strategy or at owners:
-    /// `make` answers for what it makes.
+    /// `change` answers for what it makes.
     pub(crate) async fn rewrite(
         &self,
         scope: &Scope<'_>,
         name: &str,
         dry_run: bool,
-        make: impl Fn(&Value) -> Result<Value, ApiError>,
+        change: impl Fn(&mut Value) -> Result<(), ApiError>,
     ) -> Result<Arc<Entry>, ApiError> {
         loop {
             let current = self.get(scope, name)?;
-            let mut new = make(&current.value(scope.hub.of))?;
+            let mut new = self.caches.trees.whole(&current, scope.hub.of);
+            change(&mut new)?;
             new.meta_mut().members().remove("resourceVersion");
             let entry = Arc::new(scope.entry(&new));
             if dry_run || entry.bytes() == current.bytes() {
                 return Ok(Arc::new(entry.at(current.revision)));
             }
-            if let Some(written) = self.replace(scope, name, &current, &entry).await? {
+            if let Some(written) = self.replace(scope, name, &current, &entry, new).await? {
                 return Ok(written);
             }
         }
     }
 
-    /// Swaps a new version in for `current`; `None`: that is no longer the newest, and the caches know what is.
+    /// Swaps a new version in for `current`, which was made from `tree`; `None`: that is no longer the newest, and the
+    /// caches know what is.
     pub(super) async fn replace(
         &self,
         scope: &Scope<'_>,
         name: &str,
         current: &Entry,
         entry: &Arc<Entry>,
+        tree: Value,
     ) -> Result<Option<Arc<Entry>>, ApiError> {
         let key = scope.store_key(name);
-        let promise = self.caches.promise(&key, entry);
+        let promise = self.caches.promise(&key, entry, tree);
         match self.store.replace(current.revision, Put::new(key.clone(), entry.bytes().clone())).await {
             Ok(revision) => {
                 self.caches.reached(revision).await;

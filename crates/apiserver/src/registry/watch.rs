@@ -44,7 +44,7 @@ struct Filter {
 
 impl Filter {
     fn matches(&self, entry: &Entry, cache: &Cache) -> bool {
-        entry.key.starts_with(&self.prefix) && entry.matches(&self.labels, &self.fields, cache.hub.resource)
+        entry.key.starts_with(&self.prefix) && entry.matches(&self.labels, &self.fields, cache.hub().resource)
     }
 }
 

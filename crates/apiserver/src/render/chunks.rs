@@ -9,6 +9,7 @@ use flate2::write::GzEncoder;
 
 use super::{Objects, whole};
 use crate::registry::List;
+use crate::served::Served;
 
 /// A piece is about this long.
 const PIECE: usize = 64 * 1024;
@@ -19,7 +20,7 @@ pub(super) const LONG: usize = 2 * PIECE;
 /// The pieces of a list of whole objects in JSON.
 pub(super) struct Pieces {
     list: List,
-    objects: Objects,
+    served: Served,
     /// The next item.
     place: usize,
     ended: bool,
@@ -37,8 +38,8 @@ pub(super) struct Piece {
 }
 
 impl Pieces {
-    pub(super) fn new(list: List, objects: Objects) -> Pieces {
-        Pieces { list, objects, place: 0, ended: false, buffers: Buffers::default() }
+    pub(super) fn new(list: List, served: Served) -> Pieces {
+        Pieces { list, served, place: 0, ended: false, buffers: Buffers::default() }
     }
 }
 
@@ -80,10 +81,11 @@ impl Iterator for Pieces {
             return None;
         }
         let mut out = self.buffers.take();
+        let objects = Objects::served(&self.served);
         if self.place == 0 {
-            whole::write_list_head(&self.list, &self.objects, &mut out);
+            whole::write_list_head(&self.list, &objects, &mut out);
         }
-        let prefix = whole::own_prefix(&self.objects);
+        let prefix = whole::own_prefix(&objects);
         while out.len() < PIECE {
             let Some(entry) = self.list.entries.get(self.place) else {
                 out.extend_from_slice(b"]}\n");
@@ -93,7 +95,7 @@ impl Iterator for Pieces {
             if self.place > 0 {
                 out.push(b',');
             }
-            whole::write_item(entry, &self.objects, &prefix, &mut out);
+            whole::write_item(entry, &objects, &prefix, &mut out);
             self.place += 1;
         }
         Some(Piece { text: out, home: self.buffers.clone() })
@@ -144,17 +146,15 @@ mod tests {
     use flate2::read::GzDecoder;
 
     use super::*;
-    use crate::authn::Caller;
     use crate::cache::Entry;
-    use crate::registry::Scope;
+    use crate::served::BuiltIn;
 
-    fn objects() -> Objects {
-        let resource = BUILTIN.resource("", "v1", "configmaps").expect("built in");
-        Objects::of(&Scope::new(resource, "a", &Caller::default()))
+    fn served() -> Served {
+        Served::BuiltIn(BuiltIn::of(BUILTIN.resource("", "v1", "configmaps").expect("built in")))
     }
 
     fn list(items: usize) -> List {
-        let objects = objects();
+        let served = served();
         let entry = |place: usize| {
             let text = format!(
                 r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"name":"c{place}","uid":"u{place}"}},"data":{{"k":"{}"}}}}"#,
@@ -162,7 +162,7 @@ mod tests {
             );
             let tree = json::parse(text.as_bytes()).expect("JSON");
             let revision = Revision::new(place as u64 + 1);
-            Arc::new(Entry::new(&format!("a/c{place}"), &tree, &BUILTIN, objects.resource, revision))
+            Arc::new(Entry::new(&format!("a/c{place}"), &tree, &BUILTIN, served.resource(), revision))
         };
         let entries = (0..items).map(entry).collect();
         List { revision: Revision::new(9), entries, continue_token: String::new(), remaining: None }
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn pieces_that_have_left_lend_their_memory_to_those_that_follow() {
-        let mut pieces = Pieces::new(list(500), objects());
+        let mut pieces = Pieces::new(list(500), served());
         let (first, second) = (pieces.next().expect("long"), pieces.next().expect("long"));
         assert_ne!(first.as_ref().as_ptr(), second.as_ref().as_ptr(), "both are on their way");
         let place = second.as_ref().as_ptr();
@@ -182,14 +182,13 @@ mod tests {
     fn pieces_make_the_same_list_compressed_or_not() {
         for items in [0, 1, 500] {
             let mut whole = Vec::new();
-            whole::write_list(&list(items), &objects(), &mut whole);
+            whole::write_list(&list(items), &Objects::served(&served()), &mut whole);
             whole.push(b'\n');
-            let pieces = Pieces::new(list(items), objects()).map(|piece| piece.as_ref().to_vec());
+            let pieces = Pieces::new(list(items), served()).map(|piece| piece.as_ref().to_vec());
             let pieces: Vec<Vec<u8>> = pieces.collect();
             assert!(pieces.iter().all(|piece| piece.len() < 2 * PIECE));
             assert_eq!(String::from_utf8_lossy(&pieces.concat()), String::from_utf8_lossy(&whole));
-            let compressed: Vec<u8> =
-                Compressed::new(Pieces::new(list(items), objects())).flatten().collect();
+            let compressed: Vec<u8> = Compressed::new(Pieces::new(list(items), served())).flatten().collect();
             let mut plain = Vec::new();
             GzDecoder::new(&compressed[..]).read_to_end(&mut plain).expect("gzip");
             assert_eq!(plain, whole);

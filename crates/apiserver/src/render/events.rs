@@ -14,7 +14,7 @@ use coracle_store::Revision;
 use super::{Objects, Rendering, Shape, Shown, not_a_list, table, to_protobuf, whole};
 use crate::ApiError;
 use crate::cache::{Entry, SharedTrees};
-use crate::registry::Scope;
+use crate::served::Served;
 
 /// What stands in the stream for an event that was left as a tree.
 const LEFT: u8 = b'.';
@@ -22,7 +22,7 @@ const LEFT: u8 = b'.';
 /// Writes the events of one watch.
 pub struct EventWriter {
     rendering: Rendering,
-    objects: Objects,
+    served: Served,
     now: fn() -> Timestamp,
     /// A table names its columns once: in the first event.
     columns_told: bool,
@@ -35,19 +35,11 @@ pub struct EventWriter {
 impl EventWriter {
     pub fn new(
         rendering: Rendering,
-        scope: &Scope<'_>,
-        now: fn() -> Timestamp,
-    ) -> Result<EventWriter, ApiError> {
-        EventWriter::of(rendering, Objects::of(scope), now)
-    }
-
-    pub(super) fn of(
-        rendering: Rendering,
-        objects: Objects,
+        served: Served,
         now: fn() -> Timestamp,
     ) -> Result<EventWriter, ApiError> {
         match &rendering.shape {
-            Shape::PartialList(_) => return Err(not_a_list(&objects)),
+            Shape::PartialList(_) => return Err(not_a_list(&Objects::served(&served))),
             Shape::Table { include, .. } => {
                 table::Include::parse(include)?;
             }
@@ -56,7 +48,7 @@ impl EventWriter {
         if rendering.form.media_type.stream().is_none() {
             return Err(ApiError::not_acceptable(NotAcceptable::Stream.to_string()));
         }
-        Ok(EventWriter { rendering, objects, now, columns_told: false, written: 0, trees: None })
+        Ok(EventWriter { rendering, served, now, columns_told: false, written: 0, trees: None })
     }
 
     /// Leaves the events as trees, of which `shared` makes one for all who read the same version of an object. Metadata
@@ -84,9 +76,10 @@ impl EventWriter {
     pub fn write(&mut self, change: &str, entry: &Entry, out: &mut Vec<u8>) {
         let Some((left, shared)) = &self.trees else { return self.event(change, Shown::Entry(entry), out) };
         self.written += 1;
-        let tree = match self.objects.hub.keeps(self.objects.kind) {
-            true => shared.of(entry, self.objects.hub.of),
-            false => Arc::new(Shown::Entry(entry).tree(&self.objects).into_owned()),
+        let objects = Objects::served(&self.served);
+        let tree = match objects.hub.keeps(objects.kind) {
+            true => shared.of(entry, objects.hub.of),
+            false => Arc::new(Shown::Entry(entry).tree(&objects).into_owned()),
         };
         left.leave(match change {
             "ADDED" => WatchEvent::Added(tree),
@@ -104,17 +97,19 @@ impl EventWriter {
             self.written += 1;
             return out.push(LEFT);
         }
+        let served = self.served.clone();
+        let (kind, of) = (served.kind(), served.of());
         let mut object = Value::object();
         if let Some(map) = object.as_object_mut() {
-            map.insert("kind", self.objects.kind.name.clone());
-            map.insert("apiVersion", self.objects.kind.api_version());
+            map.insert("kind", kind.name.clone());
+            map.insert("apiVersion", kind.api_version());
         }
         let mut meta = object.meta_mut();
         meta.members().insert("resourceVersion", revision.to_string().as_str());
         if initial {
             meta.set_annotation("k8s.io/initial-events-end", Some("true"));
         }
-        canonical::canonicalize(&mut object, self.objects.of.node());
+        canonical::canonicalize(&mut object, of.node());
         self.event("BOOKMARK", Shown::Tree(&object), out);
     }
 
@@ -127,12 +122,13 @@ impl EventWriter {
             left.leave(WatchEvent::Error(Box::new(status)));
             return out.push(LEFT);
         }
+        let objects = Objects::served(&self.served);
         match self.rendering.form.media_type {
             MediaType::Json | MediaType::Yaml => {
-                line("ERROR", out, |out| Shown::Tree(&status).write(&self.objects, out));
+                line("ERROR", out, |out| Shown::Tree(&status).write(&objects, out));
             }
             MediaType::Protobuf => {
-                let of = Shown::Tree(&status).of(&self.objects);
+                let of = Shown::Tree(&status).of(&objects);
                 frame("ERROR", &protobuf::encode(&status, of).expect("a Status has a protobuf form"), out);
             }
         }
@@ -142,7 +138,7 @@ impl EventWriter {
         self.written += 1;
         match (&self.rendering.shape, self.rendering.form.media_type) {
             (Shape::Whole, MediaType::Json | MediaType::Yaml) => {
-                line(change, out, |out| shown.write(&self.objects, out));
+                line(change, out, |out| shown.write(&Objects::served(&self.served), out));
             }
             (_, MediaType::Json | MediaType::Yaml) => match self.shaped(shown) {
                 Ok(object) => line(change, out, |out| out.extend_from_slice(&object)),
@@ -151,7 +147,7 @@ impl EventWriter {
             (shape, MediaType::Protobuf) => {
                 let of = shape.meta_type();
                 let encoded = match shape {
-                    Shape::Whole => whole::protobuf(shown, &self.objects),
+                    Shape::Whole => whole::protobuf(shown, &Objects::served(&self.served)),
                     _ => self.shaped(shown).and_then(|object| to_protobuf(&object, of)),
                 };
                 match encoded {
@@ -165,7 +161,8 @@ impl EventWriter {
     /// The JSON of an object in the shape that was asked for.
     fn shaped(&mut self, shown: Shown<'_>) -> Result<Vec<u8>, ApiError> {
         let mut out = Vec::new();
-        self.rendering.shape.write(shown, &self.objects, (self.now)(), !self.columns_told, &mut out)?;
+        let objects = Objects::served(&self.served);
+        self.rendering.shape.write(shown, &objects, (self.now)(), !self.columns_told, &mut out)?;
         self.columns_told = true;
         Ok(out)
     }

@@ -16,6 +16,8 @@ mod shown;
 mod table;
 mod whole;
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use coracle_api::catalog::{BUILTIN, Kind, Resource, Struct};
 use coracle_api::codec::media_type::{self, Accepted, Endpoint, MediaType, MetaVersion, Transform};
@@ -23,9 +25,11 @@ use coracle_api::codec::{json, protobuf, yaml};
 use coracle_api::time::Timestamp;
 
 use crate::ApiError;
+use crate::definitions::{Custom, Version};
 use crate::hub::Hub;
 use crate::registry::{List, Scope};
 use crate::request::Query;
+use crate::served::Served;
 pub use events::EventWriter;
 pub use form::{Form, typed_json};
 pub use shown::Shown;
@@ -33,17 +37,34 @@ use table::Table;
 
 /// What is rendered: objects of one resource.
 #[derive(Clone, Copy)]
-struct Objects {
-    resource: &'static Resource,
+struct Objects<'a> {
+    resource: &'a Resource,
     /// What clients see.
-    kind: &'static Kind,
-    of: Struct<'static>,
-    hub: Hub,
+    kind: &'a Kind,
+    of: Struct<'a>,
+    hub: Hub<'a>,
+    /// Of a custom resource.
+    custom: Option<(&'a Custom, &'a Version)>,
 }
 
-impl Objects {
-    fn of(scope: &Scope<'_>) -> Objects {
-        Objects { resource: scope.resource, kind: scope.kind, of: scope.of, hub: scope.hub }
+impl<'a> Objects<'a> {
+    fn of(scope: &Scope<'a>) -> Objects<'a> {
+        let Scope { resource, kind, of, hub, custom, .. } = *scope;
+        Objects { resource, kind, of, hub, custom }
+    }
+
+    /// For those who show them for longer than a request lasts.
+    fn served(served: &'a Served) -> Objects<'a> {
+        let (resource, kind, of, hub) = (served.resource(), served.kind(), served.of(), served.hub());
+        Objects { resource, kind, of, hub, custom: served.custom() }
+    }
+
+    /// What a list of them is.
+    fn list_kind(&self) -> Cow<'a, str> {
+        match self.custom {
+            Some((custom, _)) => Cow::Borrowed(&custom.list_kind),
+            None => Cow::Owned(format!("{}List", self.kind.name)),
+        }
     }
 }
 
@@ -74,7 +95,7 @@ impl Shape {
     fn write(
         &self,
         shown: Shown<'_>,
-        objects: &Objects,
+        objects: &Objects<'_>,
         now: Timestamp,
         with_columns: bool,
         out: &mut Vec<u8>,
@@ -125,7 +146,12 @@ impl Rendering {
         self.object_of(shown, &Objects::of(scope), now)
     }
 
-    fn object_of(&self, shown: Shown<'_>, objects: &Objects, now: Timestamp) -> Result<Vec<u8>, ApiError> {
+    fn object_of(
+        &self,
+        shown: Shown<'_>,
+        objects: &Objects<'_>,
+        now: Timestamp,
+    ) -> Result<Vec<u8>, ApiError> {
         // A Status has one shape, whatever the client would rather see.
         let shape = if shown.kind(objects).name == "Status" { &Shape::Whole } else { &self.shape };
         if *shape == Shape::Whole && self.form.media_type == MediaType::Protobuf {
@@ -145,7 +171,7 @@ impl Rendering {
     pub fn long_list(
         &self,
         list: List,
-        scope: &Scope<'_>,
+        served: &Served,
         gzip: bool,
     ) -> Result<Box<dyn Iterator<Item = Bytes> + Send>, List> {
         let plain =
@@ -153,14 +179,14 @@ impl Rendering {
         if !plain || whole::size(&list) < chunks::LONG {
             return Err(list);
         }
-        let pieces = chunks::Pieces::new(list, Objects::of(scope));
+        let pieces = chunks::Pieces::new(list, served.clone());
         Ok(match gzip {
             true => Box::new(chunks::Compressed::new(pieces)),
             false => Box::new(pieces.map(Bytes::from)),
         })
     }
 
-    fn list_of(&self, list: &List, objects: &Objects, now: Timestamp) -> Result<Vec<u8>, ApiError> {
+    fn list_of(&self, list: &List, objects: &Objects<'_>, now: Timestamp) -> Result<Vec<u8>, ApiError> {
         let mut out = Vec::new();
         match &self.shape {
             Shape::Whole => whole::write_list(list, objects, &mut out),
@@ -204,14 +230,14 @@ fn meta_api_version(version: MetaVersion) -> &'static str {
     }
 }
 
-fn a_list(objects: &Objects) -> ApiError {
+fn a_list(objects: &Objects<'_>) -> ApiError {
     ApiError::not_acceptable(format!(
         "you requested PartialObjectMetadata, but the requested object is a list ({}List)",
         go_type(objects)
     ))
 }
 
-fn not_a_list(objects: &Objects) -> ApiError {
+fn not_a_list(objects: &Objects<'_>) -> ApiError {
     ApiError::not_acceptable(format!(
         "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
         go_type(objects)
@@ -219,7 +245,7 @@ fn not_a_list(objects: &Objects) -> ApiError {
 }
 
 /// What upstream calls the type that it keeps objects of a resource in: `*apps.Deployment`.
-fn go_type(objects: &Objects) -> String {
+fn go_type(objects: &Objects<'_>) -> String {
     let group = objects.resource.storage.as_ref().map_or(&objects.resource.group, |storage| &storage.group);
     let package = match group.split('.').next().unwrap_or_default() {
         "" => "core",

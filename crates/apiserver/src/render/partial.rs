@@ -7,7 +7,7 @@ use super::{Objects, Shown, meta_api_version};
 use crate::registry::List;
 
 /// Appends a `PartialObjectMetadata`.
-pub(super) fn write(shown: Shown<'_>, objects: &Objects, version: MetaVersion, out: &mut Vec<u8>) {
+pub(super) fn write(shown: Shown<'_>, objects: &Objects<'_>, version: MetaVersion, out: &mut Vec<u8>) {
     let head = format!(
         "{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"{}\",\"metadata\":",
         meta_api_version(version)
@@ -18,7 +18,7 @@ pub(super) fn write(shown: Shown<'_>, objects: &Objects, version: MetaVersion, o
 }
 
 /// Appends a `PartialObjectMetadataList`. Unlike other lists, its items say what they are.
-pub(super) fn write_list(list: &List, objects: &Objects, version: MetaVersion, out: &mut Vec<u8>) {
+pub(super) fn write_list(list: &List, objects: &Objects<'_>, version: MetaVersion, out: &mut Vec<u8>) {
     let head =
         format!("{{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"{}\"", meta_api_version(version));
     out.extend_from_slice(head.as_bytes());

@@ -23,7 +23,7 @@ impl<'a> From<&'a Entry> for Shown<'a> {
 
 impl<'a> Shown<'a> {
     /// Appends the whole object.
-    pub(super) fn write(self, objects: &Objects, out: &mut Vec<u8>) {
+    pub(super) fn write(self, objects: &Objects<'_>, out: &mut Vec<u8>) {
         match self {
             Shown::Entry(entry) if objects.hub.keeps(objects.kind) => {
                 out.reserve(entry.bytes().len() + ROOM);
@@ -35,7 +35,7 @@ impl<'a> Shown<'a> {
     }
 
     /// Appends its metadata.
-    pub(super) fn write_metadata(self, objects: &Objects, out: &mut Vec<u8>) {
+    pub(super) fn write_metadata(self, objects: &Objects<'_>, out: &mut Vec<u8>) {
         match self {
             Shown::Entry(entry) => entry.write_metadata(out),
             Shown::Tree(tree) => match (tree.get("metadata"), self.of(objects).field("metadata")) {
@@ -46,7 +46,7 @@ impl<'a> Shown<'a> {
     }
 
     /// The object as a tree, in the version that clients see.
-    pub(super) fn tree(self, objects: &Objects) -> Cow<'a, Value> {
+    pub(super) fn tree(self, objects: &Objects<'_>) -> Cow<'a, Value> {
         match self {
             Shown::Entry(_) => objects.hub.show(self.kept(objects), objects.kind),
             Shown::Tree(tree) => Cow::Borrowed(tree),
@@ -54,7 +54,7 @@ impl<'a> Shown<'a> {
     }
 
     /// The object as a tree, in the version that is kept.
-    pub(super) fn kept(self, objects: &Objects) -> Cow<'a, Value> {
+    pub(super) fn kept(self, objects: &Objects<'_>) -> Cow<'a, Value> {
         match self {
             Shown::Entry(entry) => Cow::Owned(entry.value(objects.hub.of)),
             Shown::Tree(tree) => Cow::Borrowed(tree),
@@ -62,7 +62,7 @@ impl<'a> Shown<'a> {
     }
 
     /// Its type: that of the resource, unless a subresource has a kind of its own.
-    pub(super) fn of(self, objects: &Objects) -> Struct<'static> {
+    pub(super) fn of<'o>(self, objects: &Objects<'o>) -> Struct<'o> {
         match self {
             Shown::Entry(_) => objects.of,
             Shown::Tree(tree) => kind(tree).map_or(objects.of, |kind| BUILTIN.root(kind)),
@@ -70,7 +70,7 @@ impl<'a> Shown<'a> {
     }
 
     /// Its kind, likewise.
-    pub(super) fn kind(self, objects: &Objects) -> &'static Kind {
+    pub(super) fn kind<'o>(self, objects: &Objects<'o>) -> &'o Kind {
         match self {
             Shown::Entry(_) => objects.kind,
             Shown::Tree(tree) => kind(tree).unwrap_or(objects.kind),

@@ -7,15 +7,19 @@ use coracle_store::Revision;
 
 use super::*;
 use crate::cache::Entry;
+use crate::served::BuiltIn;
 
 fn noon() -> Timestamp {
     Time::parse("2026-03-01T12:00:00Z").unwrap().0
 }
 
-fn objects(group: &str, version: &str, plural: &str) -> Objects {
-    let resource = BUILTIN.resource(group, version, plural).unwrap();
-    let kind = BUILTIN.kind(group, version, &resource.kind).unwrap();
-    Objects { resource, kind, of: BUILTIN.root(kind), hub: Hub::of(resource) }
+fn objects(group: &str, version: &str, plural: &str) -> Objects<'static> {
+    let BuiltIn { resource, kind, of, hub } = built_in(group, version, plural);
+    Objects { resource, kind, of, hub, custom: None }
+}
+
+fn built_in(group: &str, version: &str, plural: &str) -> BuiltIn {
+    BuiltIn::of(BUILTIN.resource(group, version, plural).unwrap())
 }
 
 fn config_map(name: &str, revision: u64) -> Entry {
@@ -195,8 +199,8 @@ fn every_column_of_every_resource_is_filled() {
 }
 
 fn events(accept: &str, query: &str, group: &str, plural: &str) -> EventWriter {
-    let objects = objects(group, "v1", plural);
-    EventWriter::of(rendering(accept, query), objects, noon).unwrap()
+    let served = Served::BuiltIn(built_in(group, "v1", plural));
+    EventWriter::new(rendering(accept, query), served, noon).unwrap()
 }
 
 #[test]
@@ -263,7 +267,11 @@ fn a_watch_in_protobuf_is_a_row_of_messages_with_their_lengths() {
 
 #[test]
 fn there_is_no_watch_in_yaml() {
-    let refused = EventWriter::of(rendering("application/yaml", ""), objects("", "v1", "pods"), noon);
+    let refused = EventWriter::new(
+        rendering("application/yaml", ""),
+        Served::BuiltIn(built_in("", "v1", "pods")),
+        noon,
+    );
     assert_eq!(
         refused.err().map(|error| error.message),
         Some(

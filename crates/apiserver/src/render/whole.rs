@@ -10,13 +10,20 @@ use crate::cache::Entry;
 use crate::registry::List;
 
 /// One object as protobuf, straight from its tree.
-pub(super) fn protobuf(shown: Shown<'_>, objects: &Objects) -> Result<Vec<u8>, ApiError> {
-    let encoded = protobuf::encode(&shown.tree(objects), shown.of(objects));
+pub(super) fn protobuf(shown: Shown<'_>, objects: &Objects<'_>) -> Result<Vec<u8>, ApiError> {
+    let of = shown.of(objects);
+    if objects.custom.is_some() && std::ptr::eq(of.page, objects.of.page) {
+        return Err(ApiError::not_acceptable(
+            "object *unstructured.Unstructured does not implement the protobuf marshalling interface and cannot be \
+             encoded to a protobuf message",
+        ));
+    }
+    let encoded = protobuf::encode(&shown.tree(objects), of);
     encoded.map_err(|error| ApiError::internal(error.to_string()))
 }
 
 /// Appends a list of objects, whose members do not repeat their kind.
-pub(super) fn write_list(list: &List, objects: &Objects, out: &mut Vec<u8>) {
+pub(super) fn write_list(list: &List, objects: &Objects<'_>, out: &mut Vec<u8>) {
     out.reserve(size(list));
     write_list_head(list, objects, out);
     let prefix = own_prefix(objects);
@@ -35,20 +42,27 @@ pub(super) fn size(list: &List) -> usize {
 }
 
 /// Appends what stands before the items.
-pub(super) fn write_list_head(list: &List, objects: &Objects, out: &mut Vec<u8>) {
-    let (kind, api_version) = (&objects.kind.name, objects.kind.api_version());
-    out.extend_from_slice(format!("{{\"kind\":\"{kind}List\",\"apiVersion\":\"{api_version}\"").as_bytes());
-    write_list_metadata(list, out);
+pub(super) fn write_list_head(list: &List, objects: &Objects<'_>, out: &mut Vec<u8>) {
+    let (kind, api_version) = (objects.list_kind(), objects.kind.api_version());
+    out.extend_from_slice(format!("{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\"").as_bytes());
+    match objects.custom {
+        Some(_) => write_untyped_list_metadata(list, out),
+        None => write_list_metadata(list, out),
+    }
     out.extend_from_slice(b",\"items\":[");
 }
 
 /// How an object of the kind begins: what a list says once for all its items.
-pub(super) fn own_prefix(objects: &Objects) -> String {
+pub(super) fn own_prefix(objects: &Objects<'_>) -> String {
     format!("{{\"kind\":\"{}\",\"apiVersion\":\"{}\",", objects.kind.name, objects.kind.api_version())
 }
 
 /// Appends one item without its kind.
-pub(super) fn write_item(entry: &Entry, objects: &Objects, prefix: &str, out: &mut Vec<u8>) {
+pub(super) fn write_item(entry: &Entry, objects: &Objects<'_>, prefix: &str, out: &mut Vec<u8>) {
+    // Upstream has no type for lists of custom resources, and their items say what they are.
+    if objects.custom.is_some() {
+        return Shown::Entry(entry).write(objects, out);
+    }
     if objects.hub.keeps(objects.kind) && entry.bytes().starts_with(prefix.as_bytes()) {
         out.push(b'{');
         entry.write_after(prefix.len(), out);
@@ -62,9 +76,19 @@ pub(super) fn write_item(entry: &Entry, objects: &Objects, prefix: &str, out: &m
 }
 
 /// The type of a list of the resource's objects.
-pub(super) fn list_type(objects: &Objects) -> Option<Struct<'static>> {
+pub(super) fn list_type(objects: &Objects<'_>) -> Option<Struct<'static>> {
     let name = format!("{}List", objects.kind.name);
     BUILTIN.kind(&objects.kind.group, &objects.kind.version, &name).map(|kind| BUILTIN.root(kind))
+}
+
+/// The same of a list without a type, which always says how it goes on.
+fn write_untyped_list_metadata(list: &List, out: &mut Vec<u8>) {
+    let token = &list.continue_token;
+    out.extend_from_slice(format!(",\"metadata\":{{\"continue\":\"{token}\"").as_bytes());
+    if let Some(remaining) = list.remaining {
+        out.extend_from_slice(format!(",\"remainingItemCount\":{remaining}").as_bytes());
+    }
+    out.extend_from_slice(format!(",\"resourceVersion\":\"{}\"}}", list.revision).as_bytes());
 }
 
 /// Appends the member `metadata` of a list, behind another one.

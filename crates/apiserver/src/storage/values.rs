@@ -19,7 +19,7 @@ pub enum Media {
 
 pub(super) struct Values {
     /// By prefix below `/registry/`: resources that are kept as protobuf.
-    protobuf: BTreeMap<Text, Hub>,
+    protobuf: BTreeMap<Text, Hub<'static>>,
 }
 
 impl Values {
@@ -57,7 +57,7 @@ impl Values {
         }
     }
 
-    fn place(&self, key: &[u8]) -> Option<&Hub> {
+    fn place(&self, key: &[u8]) -> Option<&Hub<'static>> {
         let path = std::str::from_utf8(key).ok()?.strip_prefix("/registry/")?;
         // Prefixes have one or two parts: `pods`, `services/specs`.
         let ends = path.match_indices('/').map(|(at, _)| at).take(2).collect::<Vec<_>>();

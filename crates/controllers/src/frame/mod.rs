@@ -11,6 +11,7 @@ mod monitors;
 mod resources;
 mod shell;
 mod side_by_side;
+mod slow_start;
 
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ pub use monitors::Monitors;
 pub use resources::{Resources, allows, preferred};
 pub use shell::Shell;
 pub use side_by_side::side_by_side;
+pub use slow_start::slow_start;
 
 /// One control loop.
 #[async_trait]

@@ -9,12 +9,10 @@ use coracle_client::{
 };
 
 use super::{Claims, Owner, Unseen};
-use crate::frame::side_by_side;
+use crate::frame::{side_by_side, slow_start};
 use crate::own_writes::OwnWrites;
 use crate::views::Pod;
 
-/// The first batch of pods to be made; each that follows is twice as large.
-const FIRST_BATCH: usize = 1;
 /// What own writes of pods are noted under.
 const PODS: &str = "pods";
 
@@ -124,40 +122,37 @@ impl PodControl {
         self.unseen.expectations.expect(&owner.controller.uid, creations, uids);
     }
 
-    /// Creates expected pods in batches of 1, 2, 4 …, so that where none can be made few are tried.
+    /// Creates expected pods, first one, then more and more at once, so that where none can be made few are tried.
     pub async fn create(&self, owner: &Owner, wanted: &[Arc<Value>]) -> Done {
         let pods = self.pods_in(&owner.key.namespace);
         let (Unseen { expectations, .. }, uid) = (&*self.unseen, &owner.controller.uid);
-        let (mut left, mut batch, mut done) = (wanted, FIRST_BATCH, Done::default());
-        while !left.is_empty() {
-            let (now, later) = left.split_at(batch.min(left.len()));
-            let creations = now.iter().map(|pod| {
-                let (unseen, pods) = (self.unseen.clone(), pods.clone());
-                let (uid, pod) = (uid.clone(), pod.clone());
-                async move { unseen.attempts.create(&uid, &pods, &pod).await }
-            });
-            for made in side_by_side(creations).await {
-                match made {
-                    Ok(made) => {
-                        done.count += 1;
-                        self.created(owner, &made);
-                    }
+        let creations = wanted.iter().cloned().map(|pod| {
+            let (unseen, pods, uid) = (self.unseen.clone(), pods.clone(), uid.clone());
+            async move {
+                match unseen.attempts.create(&uid, &pods, &pod).await {
                     // The namespace goes and takes everything with it: nothing is owed.
-                    Err(error) if error.has_cause("NamespaceTerminating") => done.count += 1,
-                    Err(error) => {
-                        expectations.lower_creations(uid, 1);
-                        let text = format!("Error creating: {error}");
-                        self.recorder.warning(&owner.about, "FailedCreate", text);
-                        done.failure.get_or_insert(PodError::Create(error));
-                    }
+                    Err(error) if error.has_cause("NamespaceTerminating") => Ok(None),
+                    made => made.map(Some),
                 }
             }
-            if done.failure.is_some() {
-                // What was not tried is not waited for.
-                expectations.lower_creations(uid, later.len());
-                break;
+        });
+        let tried = slow_start(creations).await;
+        // What was not tried is not waited for.
+        expectations.lower_creations(uid, wanted.len() - tried.len());
+        let mut done = Done::default();
+        for made in tried {
+            match made {
+                Ok(made) => {
+                    done.count += 1;
+                    made.iter().for_each(|made| self.created(owner, made));
+                }
+                Err(error) => {
+                    expectations.lower_creations(uid, 1);
+                    let text = format!("Error creating: {error}");
+                    self.recorder.warning(&owner.about, "FailedCreate", text);
+                    done.failure.get_or_insert(PodError::Create(error));
+                }
             }
-            (left, batch) = (later, batch * 2);
         }
         done
     }

@@ -8,15 +8,12 @@
 
 mod servers;
 
-use std::collections::HashMap;
-use std::path::Path;
-use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use servers::{CORACLE, Ours, Peer, Server};
+use servers::{ALONE, Ours, Peer, Server, bench};
 
 /// What is measured: arguments of `coracle bench`, and the rows that come of it.
 struct Part {
@@ -98,7 +95,7 @@ fn main() {
     println!("{:<46} {:>12} {:>12} {:>8}  goal", "", "coracle", "peer", "ratio");
     start();
     for part in &PARTS {
-        let ours = bench(&Ours::start_empty(), part.arguments);
+        let ours = bench(&Ours::start_empty(ALONE), part.arguments);
         let peer = part.with_peer.then(Peer::start_empty).flatten();
         let theirs = peer.map(|peer| bench(&peer, part.arguments)).unwrap_or_default();
         for (about, figure, goal, tenfold) in part.rows {
@@ -125,7 +122,7 @@ fn start() {
     let mut idle = 0.0;
     for _ in 0..5 {
         let began = Instant::now();
-        let server = Ours::start_empty();
+        let server = Ours::start_empty(ALONE);
         best = best.min(began.elapsed());
         thread::sleep(Duration::from_secs(2));
         idle = servers::resident_mib(&server.processes());
@@ -134,22 +131,4 @@ fn start() {
     let theirs = peer.as_ref().map(|peer| servers::resident_mib(&peer.processes()));
     row("ready from an empty folder, ms", best.as_secs_f64() * 1e3, None, "< 300");
     row("memory when idle, MiB", idle, theirs, "< 40");
-}
-
-/// One benchmark on one server.
-fn bench(server: &impl Server, arguments: &[&str]) -> HashMap<String, f64> {
-    let mut command = Command::new(CORACLE);
-    command.args(["bench", "--plain"]);
-    for pid in server.processes() {
-        command.args(["--server-pid", &pid.to_string()]);
-    }
-    command.arg("--kubeconfig").arg::<&Path>(server.kubeconfig().as_ref()).args(arguments);
-    let output = command.stderr(Stdio::inherit()).output().expect("the benchmark runs");
-    assert!(output.status.success(), "{arguments:?} failed");
-    let text = String::from_utf8(output.stdout).expect("figures are text");
-    let figure = |line: &str| {
-        let (name, value) = line.split_once(' ')?;
-        Some((name.to_string(), value.parse().ok()?))
-    };
-    text.lines().filter_map(figure).collect()
 }

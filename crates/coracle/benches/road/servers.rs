@@ -1,5 +1,6 @@
-//! The servers that are compared: an API server on a store, and nothing else.
+//! The servers that are measured, and how `coracle bench` measures one.
 
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,9 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 pub(crate) const CORACLE: &str = env!("CARGO_BIN_EXE_coracle");
+
+/// An API server on a store, and nothing else.
+pub(crate) const ALONE: &[&str] = &["--controllers=-*", "--disable=scheduler"];
 
 /// Something that can be measured.
 pub(crate) trait Server {
@@ -25,15 +29,16 @@ pub(crate) struct Ours {
 }
 
 impl Ours {
-    pub(crate) fn start_empty() -> Ours {
+    /// One with these flags, on an empty folder.
+    pub(crate) fn start_empty(flags: &[&str]) -> Ours {
         let folder = tempfile::tempdir().expect("a folder");
-        let process = Ours::start(folder.path(), 0);
+        let process = Ours::start(folder.path(), 0, flags);
         Ours { process, folder }
     }
 
-    fn start(folder: &Path, port: u16) -> Running {
+    fn start(folder: &Path, port: u16, flags: &[&str]) -> Running {
         let mut command = Command::new(CORACLE);
-        command.args(["server", "--no-node", "--controllers=-*", "--disable=scheduler", "--data-dir"]);
+        command.args(["server", "--no-node"]).args(flags).arg("--data-dir");
         command.arg(folder).args(["--https-port", &port.to_string()]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a server");
         let mut line = String::new();
@@ -72,7 +77,7 @@ impl Peer {
         let folder = tempfile::tempdir().expect("a folder");
         let [port, client, member] = free_ports();
         // Certificates, keys and a kubeconfig, as ours makes them.
-        drop(Ours::start(folder.path(), port));
+        drop(Ours::start(folder.path(), port, ALONE));
         let store = start_etcd(&etcd, folder.path(), client, member);
         let server = start_kube_apiserver(&program, folder.path(), port, client);
         let peer = Peer { server, store, folder };
@@ -170,4 +175,22 @@ pub(crate) fn resident_mib(processes: &[u32]) -> f64 {
         line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") / 1024.0
     };
     processes.iter().map(of).sum()
+}
+
+/// One benchmark on one server.
+pub(crate) fn bench(server: &impl Server, arguments: &[&str]) -> HashMap<String, f64> {
+    let mut command = Command::new(CORACLE);
+    command.args(["bench", "--plain"]);
+    for pid in server.processes() {
+        command.args(["--server-pid", &pid.to_string()]);
+    }
+    command.arg("--kubeconfig").arg::<&Path>(server.kubeconfig().as_ref()).args(arguments);
+    let output = command.stderr(Stdio::inherit()).output().expect("the benchmark runs");
+    assert!(output.status.success(), "{arguments:?} failed");
+    let text = String::from_utf8(output.stdout).expect("figures are text");
+    let figure = |line: &str| {
+        let (name, value) = line.split_once(' ')?;
+        Some((name.to_string(), value.parse().ok()?))
+    };
+    text.lines().filter_map(figure).collect()
 }

@@ -42,6 +42,9 @@ pub(crate) struct Bench {
     /// How large an object is, about
     #[arg(long, value_name = "BYTES", default_value_t = 1024, global = true)]
     size: usize,
+    /// Begin when so many nodes are ready
+    #[arg(long, value_name = "COUNT", default_value_t = 0, global = true)]
+    nodes: usize,
     /// Speak HTTP/2 instead of HTTP/1.1
     #[arg(long, global = true)]
     http2: bool,
@@ -83,6 +86,9 @@ enum What {
         /// How many
         #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
         objects: usize,
+        /// Create ConfigMaps instead, of which nothing follows
+        #[arg(long)]
+        config_maps: bool,
     },
     /// Create single pods, and see how fast they get nodes and become ready; needs nodes, real or simulated
     Schedule {

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::BenchError;
 
-/// What is held of a pod: whether it has a node, and whether it is ready.
+/// What is held of a pod: whether it has a node, and whether it is ready. A node can be ready as well.
 struct Seen {
     bound: bool,
     ready: bool,
@@ -69,11 +69,15 @@ impl Watched {
         kubeconfig: Option<&std::path::Path>,
         namespace: &str,
     ) -> Result<Watched, BenchError> {
+        Watched::of(kubeconfig, Selection::all(&Resource::builtin("", "v1", "pods")).namespace(namespace))
+            .await
+    }
+
+    async fn of(kubeconfig: Option<&std::path::Path>, which: Selection) -> Result<Watched, BenchError> {
         let config = Config::load(kubeconfig, None, &Environment::default())?;
         let client = Client::connect(config, crate::world::WORLD).await?.named("coracle-bench");
         let tasks = Tasks::new();
-        let pods = Selection::all(&Resource::builtin("", "v1", "pods")).namespace(namespace);
-        let pods = Informers::new(client, tasks.clone()).of::<Seen>(pods);
+        let pods = Informers::new(client, tasks.clone()).of::<Seen>(which);
         pods.synced().await;
         let (count, counted) = watch::channel(Counted::default());
         let mut changes = pods.subscribe();
@@ -102,6 +106,16 @@ impl Watched {
         drop(self.counted.wait_for(|counted| counted.ready >= pods).await);
         Took { bound, ready: begun.elapsed() }
     }
+}
+
+/// Waits until so many nodes are ready.
+pub(super) async fn nodes_are_ready(
+    kubeconfig: Option<&std::path::Path>,
+    count: usize,
+) -> Result<(), BenchError> {
+    let mut nodes = Watched::of(kubeconfig, Selection::all(&Resource::builtin("", "v1", "nodes"))).await?;
+    drop(nodes.counted.wait_for(|counted| counted.ready >= count).await);
+    Ok(())
 }
 
 /// A Deployment of so many pods.

@@ -32,6 +32,9 @@ pub(super) async fn play(command: &Bench, target: &Target) -> Result<Report, Ben
     let namespace = format!("bench-{:08x}", (WORLD.random)() & 0xffff_ffff);
     let scene = Scene { command, target, namespace };
     scene.begin().await?;
+    if command.nodes > 0 {
+        pods::nodes_are_ready(command.kubeconfig.as_deref(), command.nodes).await?;
+    }
     let result = scene.measure().await;
     if !matches!(command.what, What::Fill { .. }) {
         scene.end().await?;
@@ -95,7 +98,8 @@ impl Scene<'_> {
             }
             What::List { objects, gzip } => self.lists(objects, gzip).await,
             What::Watch { watchers, events } => self.watches(watchers, events).await,
-            What::Fill { objects } => self.fills(objects).await,
+            What::Fill { objects, config_maps: false } => self.fills(objects, "pods", pod).await,
+            What::Fill { objects, config_maps: true } => self.fills(objects, "configmaps", config_map).await,
             What::Schedule { pods } => self.schedules(pods).await,
             What::Deploy { replicas } => self.deploys(replicas).await,
             What::Idle => self.idles().await,
@@ -113,12 +117,23 @@ impl Scene<'_> {
         resource: &str,
         object: fn(&str, usize) -> String,
     ) -> Result<Asked, RequestError> {
+        self.create(PREPARERS, count, resource, object).await
+    }
+
+    /// Creates so many objects, as fast as so many clients can.
+    async fn create(
+        &self,
+        clients: usize,
+        count: usize,
+        resource: &str,
+        object: fn(&str, usize) -> String,
+    ) -> Result<Asked, RequestError> {
         let (path, size) = (self.path(resource), self.command.size);
         let create = move |client, n| {
-            Question::post(path.clone(), object(&format!("o-{}", n * PREPARERS + client), size))
+            Question::post(path.clone(), object(&format!("o-{}", n * clients + client), size))
         };
         // Clients that share a count have as many each, or one more: so every number is there once.
-        load::ask(self.target, PREPARERS, Until::Count(count), create).await
+        load::ask(self.target, clients, Until::Count(count), create).await
     }
 
     fn usage(&self) -> Result<Option<Usage>, BenchError> {
@@ -199,7 +214,7 @@ impl Scene<'_> {
     async fn schedules(&self, pods: usize) -> Result<Report, BenchError> {
         let watched = pods::Watched::begin(self.command.kubeconfig.as_deref(), &self.namespace).await?;
         let (before, begun) = (self.usage()?, Instant::now());
-        let asked = self.prepare(pods, "pods", pod).await?;
+        let asked = self.create(self.command.clients, pods, "pods", pod).await?;
         let took = watched.all(pods, begun).await;
         let mut report = self.lives(pods, &took, before)?;
         report.add("created_seconds", "created within", asked.took.as_secs_f64(), "s");
@@ -243,14 +258,19 @@ impl Scene<'_> {
         Ok(report)
     }
 
-    async fn fills(&self, objects: usize) -> Result<Report, BenchError> {
+    async fn fills(
+        &self,
+        objects: usize,
+        resource: &str,
+        object: fn(&str, usize) -> String,
+    ) -> Result<Report, BenchError> {
         let before = self.usage()?;
-        let asked = self.prepare(objects, "pods", pod).await?;
+        let asked = self.prepare(objects, resource, object).await?;
         // What writing left behind has time to go.
         tokio::time::sleep(SETTLED_AFTER).await;
         let usage = before.zip(self.usage()?);
         let mut connection = Connection::open(self.target).await?;
-        let whole = connection.ask(Question::get(self.path("pods"))).await?;
+        let whole = connection.ask(Question::get(self.path(resource))).await?;
         let mut report = Report::default();
         report.add("object_bytes", "bytes of an object", whole as f64 / objects as f64, "");
         if let Some((before, after)) = usage {

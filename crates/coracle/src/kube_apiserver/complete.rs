@@ -40,9 +40,6 @@ impl OwnCertificate {
     }
 }
 
-/// Node ports, unless something else is said.
-const NODE_PORTS: std::ops::RangeInclusive<i64> = 30000..=32767;
-
 /// How many requests one HTTP/2 connection may have open, unless something else is said.
 const HTTP2_STREAMS: u32 = 100;
 
@@ -102,6 +99,7 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
             min_request_timeout: std::time::Duration::from_secs(min_request_timeout),
             shutdown_delay: options.shutdown_delay,
             advertised: Advertised { address: advertise, port, service_cidrs, node_port },
+            node_ports: options.service_node_port_range.clone(),
             kubelets,
         },
         own_certificate,
@@ -240,13 +238,17 @@ fn http2_streams(options: &Options, mistakes: &mut Vec<String>) -> u32 {
 
 fn node_port(options: &Options, mistakes: &mut Vec<String>) -> u16 {
     let given = options.kubernetes_service_node_port;
-    if given != 0 && !NODE_PORTS.contains(&given) {
+    let range = &options.service_node_port_range;
+    let port = u16::try_from(given).unwrap_or_default();
+    if given != 0 && !range.contains(&port) {
         mistakes.push(format!(
-            "--kubernetes-service-node-port {given} must be between 30000 and 32767, inclusive. If 0, the Kubernetes \
-             master service will be of type ClusterIP"
+            "--kubernetes-service-node-port {given} must be between {} and {}, inclusive. If 0, the Kubernetes \
+             master service will be of type ClusterIP",
+            range.start(),
+            range.end()
         ));
     }
-    u16::try_from(given).unwrap_or_default()
+    port
 }
 
 /// `None`: files are given.

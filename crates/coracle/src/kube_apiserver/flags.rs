@@ -2,7 +2,7 @@
 
 use super::not_yet::NOT_YET;
 use super::options::Options;
-use crate::flags::values::{duration, file, ip, list, number, switch, text};
+use crate::flags::values::{duration, file, ip, list, number, ports, switch, text};
 use crate::flags::{Flag, Table, Takes};
 
 pub(super) const TABLE: Table<Options> = Table {
@@ -259,6 +259,14 @@ const MISC: &[Flag<Options>] = &[
         "10.0.0.0/24",
         "Addresses of Services: one range, or one of each family separated by a comma",
         |options, given| list(&mut options.service_cluster_ip_range, given),
+    ),
+    value(
+        "misc",
+        "service-node-port-range",
+        "PORTS",
+        "30000-32767",
+        "Ports that nodes open for Services, both ends included",
+        |options, given| ports(&mut options.service_node_port_range, given),
     ),
     value(
         "misc",

@@ -113,7 +113,6 @@ pub(super) const NOT_YET: &[&str] = &[
     "runtime-config-emulation-forward-compatible",
     "service-account-lookup",
     "service-account-signing-endpoint",
-    "service-node-port-range",
     "show-hidden-metrics-for-version",
     "shutdown-send-retry-after",
     "shutdown-watch-termination-grace-period",

@@ -1,8 +1,11 @@
 //! What the flags say. [`complete`](super::complete) makes a configuration of it.
 
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use coracle_apiserver::registry::NodePorts;
 
 use super::access::AccessOptions;
 
@@ -25,6 +28,7 @@ pub(super) struct Options {
     pub(super) shutdown_delay: Duration,
     pub(super) access: AccessOptions,
     pub(super) service_cluster_ip_range: Vec<String>,
+    pub(super) service_node_port_range: RangeInclusive<u16>,
     pub(super) kubernetes_service_node_port: i64,
     pub(super) allow_privileged: bool,
     pub(super) kubelet_certificate_authority: Option<PathBuf>,
@@ -65,6 +69,7 @@ impl Default for Options {
             shutdown_delay: Duration::ZERO,
             access: AccessOptions::default(),
             service_cluster_ip_range: Vec::new(),
+            service_node_port_range: NodePorts::USUAL,
             kubernetes_service_node_port: 0,
             allow_privileged: false,
             kubelet_certificate_authority: None,

@@ -1,5 +1,6 @@
-//! An operator that is written with controller-runtime (`tests/clients/operator`), twice, of which one leads: it works with
-//! the few rights that it was given, and goes on when the one that led is killed.
+//! Operators that are written with controller-runtime (`tests/clients/operator`). One runs twice, of which one leads: it
+//! works with the few rights that it was given, and goes on when the one that led is killed. The other is for a custom
+//! resource, as kubebuilder makes them.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -29,6 +30,11 @@ impl Operator {
         let (told, lines) = mpsc::channel();
         thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| told.send(line)));
         Operator { identity, child, lines, leads: false }
+    }
+
+    /// The lines that it has printed since it was last asked.
+    fn printed(&self) -> Vec<String> {
+        self.lines.try_iter().collect()
     }
 
     fn leads(&mut self) -> bool {
@@ -143,4 +149,107 @@ fn of_two_operators_one_works_and_the_other_takes_over() {
     });
     drop((other, third));
     server.stop();
+}
+
+/// As controller-gen writes it, with a status that nobody means.
+const POD_COUNTS: &str = r#"apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  annotations: {controller-gen.kubebuilder.io/version: v0.4.1}
+  creationTimestamp: null
+  name: podcounts.zouxapp.github.com
+spec:
+  group: zouxapp.github.com
+  names: {kind: PodCount, listKind: PodCountList, plural: podcounts, singular: podcount}
+  scope: Namespaced
+  versions:
+  - name: v1
+    schema:
+      openAPIV3Schema:
+        description: PodCount is the Schema for the podcounts API
+        properties:
+          apiVersion: {type: string}
+          kind: {type: string}
+          metadata: {type: object}
+          spec:
+            description: PodCountSpec defines the desired state of PodCount
+            properties:
+              count: {description: 'Count is what is wanted', type: integer}
+            type: object
+          status:
+            description: PodCountStatus defines the observed state of PodCount
+            properties:
+              count: {type: integer}
+            type: object
+        type: object
+    served: true
+    storage: true
+    subresources:
+      status: {}
+status:
+  acceptedNames: {kind: "", plural: ""}
+  conditions: []
+  storedVersions: []
+"#;
+
+const POD_COUNT: &str = "apiVersion: zouxapp.github.com/v1\nkind: PodCount\nmetadata: {name: podcount-sample}\n\
+                         spec: {count: 3}\n";
+
+#[test]
+fn an_operator_of_a_custom_resource_comes_to_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let file = folder.path().join("podcounts.yaml");
+    std::fs::write(&file, POD_COUNTS).unwrap();
+    let created = server.kubectl(&["create", "-f", file.to_str().unwrap()]);
+    assert_eq!(
+        created,
+        "customresourcedefinition.apiextensions.k8s.io/podcounts.zouxapp.github.com created\n"
+    );
+    let listed = server.kubectl(&["get", "crd"]);
+    assert_eq!(listed.lines().next().unwrap().split("  ").next(), Some("NAME"));
+    assert!(listed.lines().next().unwrap().contains("CREATED AT"), "{listed}");
+    server.kubectl(&[
+        "wait",
+        "--for=condition=Established",
+        "crd/podcounts.zouxapp.github.com",
+        "--timeout=60s",
+    ]);
+    apply(&server, folder.path(), "sample.yaml", POD_COUNT);
+    let get =
+        |form: &str| server.kubectl(&["get", "podcounts.zouxapp.github.com", "podcount-sample", "-o", form]);
+    let sample = get("yaml");
+    assert!(!sample.contains("status:"), "nobody has filled it in: {sample}");
+    assert!(sample.contains("generation: 1"), "{sample}");
+
+    let operator = Operator::start(folder.path(), Path::new(&server.kubeconfig), "podcount");
+    until("the status says so", || get("jsonpath={.status.count}") == "3");
+    let version = get("jsonpath={.metadata.resourceVersion}");
+    // What it did last came back to it, and it found nothing to do.
+    let mut lines = Vec::new();
+    until("it has heard of what it wrote", || {
+        lines.extend(operator.printed());
+        lines.len() >= 2
+    });
+    assert!(is_at_rest(&operator), "it goes on and on");
+    assert_eq!(lines, ["reconcile default/podcount-sample 3"; 2]);
+    assert_eq!(get("jsonpath={.metadata.resourceVersion} {.metadata.generation}"), format!("{version} 1"));
+
+    server.kubectl(&[
+        "patch",
+        "podcount",
+        "podcount-sample",
+        "--type=merge",
+        "-p",
+        r#"{"spec":{"count":-1}}"#,
+    ]);
+    until("less than nothing is nothing", || matches!(get("jsonpath={.status.count}").as_str(), "" | "0"));
+    drop(operator);
+    server.stop();
+}
+
+/// Whether it prints nothing for a while in which it would have had ample time to.
+fn is_at_rest(operator: &Operator) -> bool {
+    thread::sleep(std::time::Duration::from_secs(2));
+    operator.printed().is_empty()
 }

@@ -18,5 +18,5 @@ pub(super) use field_set::{field_set, with_named_fields};
 pub(super) use merge::merge;
 pub(super) use remove::remove;
 pub(super) use schema_change::reconciled;
-pub(super) use validate::{Duplicates, validate};
+pub(super) use validate::{Duplicates, validate, validate_beside};
 pub use validate::{TypeError, TypeErrors};

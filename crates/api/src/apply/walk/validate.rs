@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::list::element_of;
+use crate::Value;
 use crate::apply::element::Element;
 use crate::apply::order;
 use crate::apply::types::{By, Case, Fields, List, Scalar, Type};
 use crate::go_text::{GoSyntax, GoValue, go_type};
-use crate::{Map, Value};
 
 /// Whether a list may hold two elements with the same step. Objects may have got such elements long ago, so only what
 /// is applied may not.
@@ -78,6 +78,23 @@ pub(in crate::apply) fn validate(
     if errors.0.is_empty() { Ok(()) } else { Err(errors) }
 }
 
+/// Checks a value of the type of another one that has been found good: what both have in common need not be looked at
+/// again.
+pub(in crate::apply) fn validate_beside(
+    value: &Value,
+    good: &Value,
+    of: Type<'_>,
+    duplicates: Duplicates,
+) -> Result<(), TypeErrors> {
+    let (Value::Object(map), Case::Map(fields)) = (value, of.atom().case(value)) else {
+        return validate(value, of, duplicates);
+    };
+    let mut errors = TypeErrors::default();
+    let differs = |(name, value): &(&str, &Value)| good.get(name) != Some(*value);
+    Validator { duplicates, errors: &mut errors }.members(map.iter().filter(differs), &fields, &Above::Top);
+    if errors.0.is_empty() { Ok(()) } else { Err(errors) }
+}
+
 /// The way down to a value: put into words only when there is something to say.
 enum Above<'a> {
     Top,
@@ -122,7 +139,7 @@ impl Validator<'_> {
             },
             Case::Map(fields) => match value {
                 Value::Null => {}
-                Value::Object(map) => self.map(map, &fields, above),
+                Value::Object(map) => self.members(map.iter(), &fields, above),
                 other => self.complain(above, format!("expected map, got &{{{}}}", GoValue(other))),
             },
             Case::Nothing => self.complain(above, "schema error: invalid atom: inlined".to_owned()),
@@ -174,8 +191,13 @@ impl Validator<'_> {
         }
     }
 
-    fn map(&mut self, map: &Map, fields: &Fields<'_>, above: &Above<'_>) {
-        for (name, value) in map.iter() {
+    fn members<'m>(
+        &mut self,
+        members: impl Iterator<Item = (&'m str, &'m Value)>,
+        fields: &Fields<'_>,
+        above: &Above<'_>,
+    ) {
+        for (name, value) in members {
             let above = Above::Field(above, name);
             match fields.member(name) {
                 Some((of, _)) => self.value(value, of, &above),

@@ -67,6 +67,10 @@ struct Members<'a, 'p> {
 impl Members<'_, '_> {
     fn wires(&mut self, wires: Span) {
         for wire in wires.of(&self.of.page.wires) {
+            // Types have many more fields than objects have members.
+            if self.written == self.map.len() {
+                return;
+            }
             match wire.to {
                 WireTo::Inline(below) => self.wires(below),
                 WireTo::Field(place) => self.member(usize::from(place)),

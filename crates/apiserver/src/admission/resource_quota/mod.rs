@@ -38,7 +38,7 @@ impl Plugin for ResourceQuota {
         for quota in &found {
             if let Some(charge) = charge(quota, object, attributes).map_err(refused)? {
                 // All are asked before any is charged.
-                apply(quota, &charge, attributes).map_err(refused)?;
+                charged(quota, &charge, attributes).map_err(refused)?;
                 charges.push((quota.meta().name(), charge));
             }
         }
@@ -104,8 +104,8 @@ fn charge(quota: &Value, object: &Value, attributes: &Attributes<'_>) -> Result<
     Ok((!wanted.is_empty()).then_some(wanted))
 }
 
-/// The quota with the charge in it, if it fits.
-fn apply(quota: &Value, charge: &Amounts, attributes: &Attributes<'_>) -> Result<Value, String> {
+/// What is used with the charge in it, if it fits.
+fn charged(quota: &Value, charge: &Amounts, attributes: &Attributes<'_>) -> Result<Amounts, String> {
     let (hard, used) = (read(quota, "hard"), read(quota, "used"));
     let mut after = used.clone();
     amounts::add(&mut after, charge);
@@ -127,9 +127,7 @@ fn apply(quota: &Value, charge: &Amounts, attributes: &Attributes<'_>) -> Result
             shown(&hard)
         ));
     }
-    let mut quota = quota.clone();
-    write(&mut quota, &after);
-    Ok(quota)
+    Ok(after)
 }
 
 /// Charges one quota after the other. Where one refuses after all, because somebody was faster, those before get back what
@@ -142,10 +140,12 @@ async fn book(
     let caller = Caller::system();
     let quotas = Scope::new(builtin("", "v1", "resourcequotas"), attributes.scope.namespace, &caller);
     for (index, (name, charge)) in charges.iter().enumerate() {
-        let make = |quota: &Value| {
-            apply(quota, charge, attributes).map_err(|why| attributes.forbidden(object, &why))
+        let put = |quota: &mut Value| {
+            let used = charged(quota, charge, attributes);
+            write(quota, &used.map_err(|why| attributes.forbidden(object, &why))?);
+            Ok(())
         };
-        match attributes.registry.rewrite(&quotas, name, false, make).await {
+        match attributes.registry.rewrite(&quotas, name, false, put).await {
             Ok(_) => {}
             // A quota that has been deleted meanwhile limits nothing.
             Err(gone) if gone.code == http::StatusCode::NOT_FOUND => {}
@@ -161,18 +161,17 @@ async fn book(
 }
 
 async fn give_back(quotas: &Scope<'_>, name: &str, charge: &Amounts, attributes: &Attributes<'_>) {
-    let make = |quota: &Value| {
+    let put = |quota: &mut Value| {
         let mut used = read(quota, "used");
         for (name, amount) in charge {
             if let Some(used) = used.get_mut(name) {
                 used.sub(amount);
             }
         }
-        let mut quota = quota.clone();
-        write(&mut quota, &used);
-        Ok(quota)
+        write(quota, &used);
+        Ok(())
     };
-    if let Err(error) = attributes.registry.rewrite(quotas, name, false, make).await {
+    if let Err(error) = attributes.registry.rewrite(quotas, name, false, put).await {
         tracing::warn!(quota = name, ?error, "what was charged for a refused object could not be given back");
     }
 }

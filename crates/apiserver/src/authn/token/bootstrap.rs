@@ -35,7 +35,7 @@ impl BootstrapTokens {
     fn user(&self, token: &str, now: Timestamp) -> Option<User> {
         let (id, secret) = parts(token)?;
         let cache = self.caches.get("secrets")?;
-        let kept = cache.get(&format!("kube-system/bootstrap-token-{id}"))?.value(cache.hub.of);
+        let kept = cache.get(&format!("kube-system/bootstrap-token-{id}"))?.value(cache.hub().of);
         user(&kept, id, secret, now)
     }
 }

@@ -158,7 +158,7 @@ impl Ask<'_> {
     /// A cluster-wide object of that name.
     fn lookup(&self, prefix: &str) -> Option<Value> {
         let cache = self.of.caches.get(prefix)?;
-        Some(cache.get(self.subject.name)?.value(cache.hub.of))
+        Some(cache.get(self.subject.name)?.value(cache.hub().of))
     }
 
     fn service_account(&self) -> Result<(), String> {

@@ -152,7 +152,7 @@ impl Bindings {
 }
 
 impl Derive for Policy {
-    fn take(&mut self, of: usize, hub: &Hub, old: Option<&Entry>, new: Option<&Entry>) {
+    fn take(&mut self, of: usize, hub: &Hub<'_>, old: Option<&Entry>, new: Option<&Entry>) {
         match SOURCES[of] {
             "clusterroles" => keep(&mut self.cluster_roles, hub, old, new, |role: ClusterRole| role.rules),
             "roles" => keep(&mut self.roles, hub, old, new, |role: Role| role.rules),
@@ -179,7 +179,7 @@ impl Policy {
 
 fn keep<T: serde::de::DeserializeOwned>(
     roles: &mut HashMap<Text, Arc<[Rule]>>,
-    hub: &Hub,
+    hub: &Hub<'_>,
     old: Option<&Entry>,
     new: Option<&Entry>,
     rules: impl Fn(T) -> Option<Vec<PolicyRule>>,
@@ -193,7 +193,7 @@ fn keep<T: serde::de::DeserializeOwned>(
     }
 }
 
-fn binding(of: usize, hub: &Hub, entry: &Entry) -> Option<Binding> {
+fn binding(of: usize, hub: &Hub<'_>, entry: &Entry) -> Option<Binding> {
     let (subjects, role) = match SOURCES[of] {
         "clusterrolebindings" => {
             let binding: ClusterRoleBinding = decoded(hub, entry)?;
@@ -234,7 +234,7 @@ fn named(subject: &Subject, namespace: &str) -> Option<Named> {
 }
 
 /// What the cache holds was judged when it was written: what cannot be read gives nobody anything.
-fn decoded<T: serde::de::DeserializeOwned>(hub: &Hub, entry: &Entry) -> Option<T> {
+fn decoded<T: serde::de::DeserializeOwned>(hub: &Hub<'_>, entry: &Entry) -> Option<T> {
     typed::from_tree(&entry.value(hub.of)).ok()
 }
 

@@ -13,6 +13,7 @@ mod webhook_url;
 pub(super) use binding::{MutatingBindings, ValidatingBindings};
 pub(super) use policy::{MutatingPolicies, ValidatingPolicies};
 pub(super) use webhook::{MutatingWebhooks, ValidatingWebhooks};
+pub(super) use webhook_url::{judge_service, judge_url};
 
 use coracle_api::{Value, names};
 

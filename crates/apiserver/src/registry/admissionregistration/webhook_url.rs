@@ -10,7 +10,7 @@ use crate::registry::strategy::Errors;
 const FORM: &str = "; desired format: https://host[/path]";
 
 /// Judges a URL, which has a host and a path and nothing else.
-pub(super) fn judge_url(url: &str, at: &Path<'_>, errors: &mut Errors) {
+pub(in crate::registry) fn judge_url(url: &str, at: &Path<'_>, errors: &mut Errors) {
     let parts = match Parts::parse(url) {
         Ok(parts) => parts,
         Err(fault) => {
@@ -104,7 +104,7 @@ fn check_host(host: &str) -> Result<(), String> {
 }
 
 /// Judges the service behind a webhook. Name and namespace change places in complaints, as upstream has it.
-pub(super) fn judge_service(
+pub(in crate::registry) fn judge_service(
     (name, namespace): (&str, &str),
     path: Option<&str>,
     port: i32,

@@ -4,7 +4,7 @@ use coracle_api::Text;
 use coracle_api::catalog::{Column, Described, Kind, Resource};
 
 /// The columns of a kind, as a request to the resource is answered with it.
-pub(super) fn of(resource: &'static Resource, kind: &Kind) -> &'static [Column] {
+pub(super) fn of<'r>(resource: &'r Resource, kind: &Kind) -> &'r [Column] {
     match (kind.group.as_str(), kind.name.as_str()) {
         ("autoscaling", "Scale") => &SCALE,
         _ => &resource.columns,

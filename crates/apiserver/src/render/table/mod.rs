@@ -21,6 +21,7 @@ mod certificates;
 mod columns;
 mod coordination;
 mod core;
+mod custom;
 mod discovery;
 mod flowcontrol;
 mod networking;
@@ -86,7 +87,7 @@ impl Include {
 
 /// Tables of one resource, as one request wants them.
 pub(super) struct Table<'a> {
-    objects: &'a Objects,
+    objects: &'a Objects<'a>,
     version: MetaVersion,
     include: Include,
     now: Timestamp,
@@ -94,7 +95,7 @@ pub(super) struct Table<'a> {
 
 impl<'a> Table<'a> {
     pub(super) fn new(
-        objects: &'a Objects,
+        objects: &'a Objects<'a>,
         version: MetaVersion,
         include: &str,
         now: Timestamp,
@@ -134,7 +135,7 @@ impl<'a> Table<'a> {
         self.write_head(out);
         write_list_metadata(list, out);
         write_columns(Some(columns::of(self.objects.resource, self.objects.kind)), self.objects.of, out);
-        if list.entries.is_empty() && printer.is_none() {
+        if list.entries.is_empty() && printer.is_none() && self.objects.custom.is_none() {
             out.extend_from_slice(b",\"rows\":null}");
             return Ok(());
         }
@@ -168,7 +169,13 @@ impl<'a> Table<'a> {
                     ApiError::internal(format!("{}: no row of a table: {error}", tree.meta().name()))
                 })?
             }
-            None => plain_row(&tree),
+            None => {
+                match self.objects.custom.filter(|_| shown.kind(self.objects).name == self.objects.kind.name)
+                {
+                    Some((_, version)) => custom::row(&shown.tree(self.objects), version, self.now),
+                    None => plain_row(&tree),
+                }
+            }
         };
         out.extend_from_slice(b"{\"cells\":");
         json::write(&Value::Array(row.cells), out);

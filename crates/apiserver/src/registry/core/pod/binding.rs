@@ -47,15 +47,14 @@ async fn bind(call: &Call<'_>, object: &mut Value) -> Result<(), ApiError> {
     }
     let pods = Scope::new(super::resource(), scope.namespace, scope.caller);
     let now = (call.registry.now)();
-    let make = |pod: &Value| {
+    let change = |pod: &mut Value| {
         check_preconditions(&binding, pod, &pods)?;
         check_unbound(pod).map_err(|why| conflict(&name, &why))?;
-        let mut bound = pod.clone();
-        assign(&mut bound, &binding);
-        Condition { of: "PodScheduled", status: "True", reason: "", message: "" }.set(&mut bound, now);
-        Ok(bound)
+        assign(pod, &binding);
+        Condition { of: "PodScheduled", status: "True", reason: "", message: "" }.set(pod, now);
+        Ok(())
     };
-    call.registry.rewrite(&pods, &name, call.options.dry_run, make).await?;
+    call.registry.rewrite(&pods, &name, call.options.dry_run, change).await?;
     Ok(())
 }
 

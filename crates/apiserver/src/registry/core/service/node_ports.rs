@@ -21,9 +21,12 @@ pub struct NodePorts {
     taken: Mutex<Option<HashSet<u16>>>,
 }
 
-impl Default for NodePorts {
-    fn default() -> NodePorts {
-        NodePorts { range: 30000..=32767, taken: Mutex::default() }
+impl NodePorts {
+    /// The range, unless something else is said.
+    pub const USUAL: RangeInclusive<u16> = 30000..=32767;
+
+    pub fn new(range: RangeInclusive<u16>) -> NodePorts {
+        NodePorts { range, taken: Mutex::default() }
     }
 }
 
@@ -108,9 +111,10 @@ impl Held {
         let ports = &cx.registry.node_ports;
         if self.dry_run {
             // Nothing is looked for: the answer tells that there would be a port, not which.
-            let last = self.taken.iter().copied().max().unwrap_or(ports.range.end() + 1);
-            self.taken.push(last + 1);
-            return Ok(i32::from(last + 1));
+            let after = ports.range.end().saturating_add(1);
+            let any = self.taken.iter().copied().max().unwrap_or(after).saturating_add(1);
+            self.taken.push(any);
+            return Ok(i32::from(any));
         }
         let mut taken = ports.taken(cx.registry);
         let taken = taken.as_mut().expect("filled when asked");

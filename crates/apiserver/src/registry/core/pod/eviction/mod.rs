@@ -182,12 +182,11 @@ impl Eviction<'_> {
         let (registry, name) = (self.call.registry, self.call.name);
         if !options.dry_run {
             let now = (registry.now)();
-            let mark = |pod: &Value| {
+            let mark = |pod: &mut Value| {
                 check_preconditions(&self.pods, name, pod, &options)?;
-                let mut marked = pod.clone();
                 let (reason, message) = ("EvictionByEvictionAPI", "Eviction API: evicting");
-                Condition { of: "DisruptionTarget", status: "True", reason, message }.set(&mut marked, now);
-                Ok(marked)
+                Condition { of: "DisruptionTarget", status: "True", reason, message }.set(pod, now);
+                Ok(())
             };
             let marked = registry.rewrite(&self.pods, name, false, mark).await?;
             if options.version.is_some() {

@@ -1,0 +1,168 @@
+//! From the text of a path to its steps.
+
+use super::{Comparison, Filter, JsonPath, JsonPathError, Operand, Step};
+use crate::{Text, Value};
+
+pub(super) fn path(text: &str) -> Result<JsonPath, JsonPathError> {
+    let mut reader = Reader { rest: text };
+    let steps = reader.steps()?;
+    match reader.rest {
+        "" => Ok(JsonPath { steps }),
+        rest => Err(wrong(&format!("unexpected {rest:?}"))),
+    }
+}
+
+fn wrong(why: &str) -> JsonPathError {
+    JsonPathError(why.to_owned())
+}
+
+struct Reader<'t> {
+    rest: &'t str,
+}
+
+impl Reader<'_> {
+    fn steps(&mut self) -> Result<Vec<Step>, JsonPathError> {
+        let mut steps = Vec::new();
+        loop {
+            if self.took("..") {
+                steps.push(Step::Deep);
+                self.member(&mut steps);
+            } else if self.took(".") {
+                self.member(&mut steps);
+            } else if self.took("[") {
+                steps.push(self.brackets()?);
+            } else {
+                return Ok(steps);
+            }
+        }
+    }
+
+    fn took(&mut self, text: &str) -> bool {
+        match self.rest.strip_prefix(text) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// A name up to what ends it; a backslash keeps what follows it.
+    fn member(&mut self, steps: &mut Vec<Step>) {
+        let mut name = String::new();
+        let mut signs = self.rest.char_indices();
+        let mut end = self.rest.len();
+        while let Some((at, sign)) = signs.next() {
+            match sign {
+                '\\' => name.extend(signs.next().map(|(_, kept)| kept)),
+                '.' | '[' | ']' | ')' | '=' | '!' | '<' | '>' | ' ' => {
+                    end = at;
+                    break;
+                }
+                sign => name.push(sign),
+            }
+        }
+        self.rest = &self.rest[end..];
+        match name.as_str() {
+            "" => {}
+            "*" => steps.push(Step::All),
+            _ => steps.push(Step::Member(Text::new(name))),
+        }
+    }
+
+    /// What stands between brackets, up to the closing one.
+    fn brackets(&mut self) -> Result<Step, JsonPathError> {
+        let step = if self.took("?(") {
+            Step::Filter(self.filter()?)
+        } else if self.rest.starts_with(['\'', '"']) {
+            Step::Member(Text::new(self.quoted()?))
+        } else {
+            let end = self.rest.find(']').ok_or_else(|| wrong("unterminated array"))?;
+            let (inside, rest) = self.rest.split_at(end);
+            self.rest = rest;
+            places(inside.trim())?
+        };
+        match self.took("]") {
+            true => Ok(step),
+            false => Err(wrong("unterminated array")),
+        }
+    }
+
+    fn quoted(&mut self) -> Result<String, JsonPathError> {
+        let mut signs = self.rest.char_indices();
+        let (_, quote) = signs.next().ok_or_else(|| wrong("unterminated quoted string"))?;
+        let mut text = String::new();
+        while let Some((at, sign)) = signs.next() {
+            match sign {
+                '\\' => text.extend(signs.next().map(|(_, kept)| kept)),
+                sign if sign == quote => {
+                    self.rest = &self.rest[at + quote.len_utf8()..];
+                    return Ok(text);
+                }
+                sign => text.push(sign),
+            }
+        }
+        Err(wrong("unterminated quoted string"))
+    }
+
+    fn filter(&mut self) -> Result<Filter, JsonPathError> {
+        let left = self.operand()?;
+        self.rest = self.rest.trim_start();
+        let comparison = [
+            ("==", Comparison::Equal),
+            ("!=", Comparison::NotEqual),
+            ("<=", Comparison::LessOrEqual),
+            (">=", Comparison::GreaterOrEqual),
+            ("<", Comparison::Less),
+            (">", Comparison::Greater),
+        ];
+        let found = comparison.into_iter().find(|(text, _)| self.took(text));
+        let compared = match found {
+            Some((_, comparison)) => Some((comparison, self.operand()?)),
+            None => None,
+        };
+        self.rest = self.rest.trim_start();
+        match self.took(")") {
+            true => Ok(Filter { left, compared }),
+            false => Err(wrong("unterminated filter")),
+        }
+    }
+
+    fn operand(&mut self) -> Result<Operand, JsonPathError> {
+        self.rest = self.rest.trim_start();
+        if self.took("@") || self.rest.starts_with('.') {
+            return Ok(Operand::Path(JsonPath { steps: self.steps()? }));
+        }
+        if self.rest.starts_with(['\'', '"']) {
+            return Ok(Operand::Literal(Value::string(self.quoted()?)));
+        }
+        let end = self.rest.find([')', ' ', '=', '!', '<', '>']).unwrap_or(self.rest.len());
+        let (text, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        match (text, text.parse::<i64>(), text.parse::<f64>()) {
+            ("true" | "false", ..) => Ok(Operand::Literal(Value::Bool(text == "true"))),
+            (_, Ok(number), _) => Ok(Operand::Literal(Value::Int(number))),
+            (_, _, Ok(number)) => Ok(Operand::Literal(Value::Float(number))),
+            _ => Err(wrong(&format!("unrecognized {text:?} in a filter"))),
+        }
+    }
+}
+
+/// `*`, a place, or a slice.
+fn places(inside: &str) -> Result<Step, JsonPathError> {
+    if inside == "*" {
+        return Ok(Step::All);
+    }
+    let number =
+        |text: &str| text.trim().parse::<i64>().map_err(|_| wrong(&format!("invalid array index {inside}")));
+    let parts: Vec<&str> = inside.split(':').collect();
+    let bound = |place: usize| match parts.get(place).map(|part| part.trim()) {
+        None | Some("") => Ok(None),
+        Some(text) => number(text).map(Some),
+    };
+    match parts.len() {
+        1 => Ok(Step::Element(number(inside)?)),
+        2 | 3 => Ok(Step::Slice { from: bound(0)?, to: bound(1)?, by: bound(2)? }),
+        _ => Err(wrong(&format!("invalid array index {inside}"))),
+    }
+}

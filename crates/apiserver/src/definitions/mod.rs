@@ -1,0 +1,261 @@
+//! Custom resources: what definitions add to the catalogue at run time.
+//!
+//! A definition whose names are accepted ([`naming`]) is compiled ([`Compiled`]): a page of the catalogue with a resource
+//! and a kind for each version, and beside it what the catalogue has no place for ([`Version`]: schema, columns, where
+//! replicas are). From then on its resources take the road of all others. The feed of the cache does that when it comes
+//! to the definition, before anything that follows it, and gives it a cache of its own ([`Custom`]): so whoever was told
+//! that a definition is established finds its resources, and what is read is never older than what was answered.
+//!
+//! [`run`] keeps the status of definitions, ends those that are deleted, and makes their APIServices.
+
+pub mod approval;
+pub mod condition;
+mod finalizing;
+mod naming;
+mod order;
+mod page;
+mod run;
+mod services;
+#[cfg(test)]
+mod tests;
+mod version;
+pub mod view;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use coracle_api::catalog::{Catalog, Kind, Page, Resource, Struct, split_api_version};
+use coracle_api::codec::json;
+use coracle_api::schema::BuildError;
+use coracle_api::{Map, Text, Value};
+use ring::digest::{SHA256, digest};
+
+use crate::cache::Cache;
+use crate::hub::Hub;
+pub use order::kube_aware;
+pub use run::{Hooks, run};
+pub use version::{Cell, Replicas, Version};
+use view::Definition;
+
+/// The finalizer that keeps a definition until its objects are gone.
+pub const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// The definitions whose resources are served, by name.
+#[derive(Default)]
+pub struct Definitions {
+    by_name: BTreeMap<Text, Arc<Custom>>,
+    /// Made when a document is first asked for.
+    catalog: OnceLock<Catalog>,
+}
+
+impl Definitions {
+    /// Every kind that discovery shows.
+    pub fn catalog(&self) -> Catalog {
+        let pages = || {
+            let shown = self.iter().filter(|custom| custom.is_established);
+            shown.map(|custom| (custom.name.clone(), custom.documented.clone()))
+        };
+        self.catalog.get_or_init(|| Catalog::with_all(pages())).clone()
+    }
+
+    pub fn get(&self, group: &str, plural: &str) -> Option<&Arc<Custom>> {
+        self.named(&format!("{plural}.{group}"))
+    }
+
+    pub fn named(&self, name: &str) -> Option<&Arc<Custom>> {
+        self.by_name.get(name)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Custom>> {
+        self.by_name.values()
+    }
+
+    pub fn insert(&mut self, custom: Arc<Custom>) {
+        self.by_name.insert(custom.name.clone(), custom);
+    }
+}
+
+/// A definition whose resources are served.
+pub struct Custom {
+    compiled: Arc<Compiled>,
+    /// The version of the definition that this is of.
+    pub revision: coracle_store::Revision,
+    /// Discovery shows it from then on.
+    pub is_established: bool,
+    /// It goes, and takes no new objects.
+    pub is_terminating: bool,
+    /// Its objects.
+    pub cache: Arc<Cache>,
+}
+
+impl std::ops::Deref for Custom {
+    type Target = Compiled;
+
+    fn deref(&self) -> &Compiled {
+        &self.compiled
+    }
+}
+
+impl Custom {
+    pub fn new(compiled: Arc<Compiled>, state: State, cache: Arc<Cache>) -> Custom {
+        let State { revision, is_established, is_terminating } = state;
+        Custom { compiled, revision, is_established, is_terminating, cache }
+    }
+
+    pub fn compiled(&self) -> &Arc<Compiled> {
+        &self.compiled
+    }
+}
+
+/// What changes of a definition without changing what it defines.
+#[derive(Clone, Copy, Debug)]
+pub struct State {
+    pub revision: coracle_store::Revision,
+    pub is_established: bool,
+    pub is_terminating: bool,
+}
+
+impl State {
+    /// `None`: nothing of it is served.
+    pub fn of(definition: &Value, revision: coracle_store::Revision) -> Option<State> {
+        let is_established = condition::is_true(definition, "Established");
+        let is_accepted = is_established || condition::is_true(definition, "NamesAccepted");
+        let is_terminating = condition::is_true(definition, "Terminating");
+        is_accepted.then_some(State { revision, is_established, is_terminating })
+    }
+}
+
+/// What a definition defines.
+pub struct Compiled {
+    /// Of the definition.
+    pub name: Text,
+    pub uid: Text,
+    pub list_kind: Text,
+    pub versions: Vec<Version>,
+    /// Which of them is kept.
+    kept: usize,
+    page: Page,
+    /// What documents show of it.
+    documented: Arc<Page>,
+    fingerprint: Fingerprint,
+}
+
+impl std::fmt::Debug for Compiled {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Compiled({})", self.name)
+    }
+}
+
+/// Of the parts of a definition that say what it defines.
+type Fingerprint = [u8; 32];
+
+impl Compiled {
+    /// # Errors
+    /// A pattern of a schema is none, which was not looked at when the definition was written.
+    pub fn new(definition: &Value) -> Result<Compiled, BuildError> {
+        let view = Definition::of(definition);
+        let versions: Vec<Version> =
+            view.versions().map(|version| Version::new(&view, version)).collect::<Result<_, _>>()?;
+        let kept = view.versions().position(|version| version.flag("storage")).unwrap_or_default();
+        let names = accepted_names(&view);
+        Ok(Compiled {
+            name: Text::new(definition.meta().name()),
+            uid: Text::new(definition.meta().uid()),
+            list_kind: Text::new(names.text("listKind")),
+            versions,
+            kept,
+            page: page::of(&view),
+            documented: Arc::new(page::documented(&view, |name| version::source(&view, name))),
+            fingerprint: fingerprint(definition),
+        })
+    }
+
+    /// Whether this is what a definition defines.
+    pub fn is_of(&self, definition: &Value) -> bool {
+        self.uid == definition.meta().uid() && self.fingerprint == fingerprint(definition)
+    }
+
+    /// A version that requests may name.
+    pub fn served_version(&self, name: &str) -> Option<usize> {
+        self.versions.iter().position(|version| version.name == name && version.is_served)
+    }
+
+    pub fn version(&self, name: &str) -> Option<&Version> {
+        self.versions.iter().find(|version| version.name == name)
+    }
+
+    pub fn resource(&self, version: usize) -> &Resource {
+        let first = &self.page.resources()[0];
+        let found = self.page.resource(&first.group, &self.versions[version].name, &first.plural);
+        found.expect("every version has a resource")
+    }
+
+    pub fn kind(&self, version: usize) -> &Kind {
+        let resource = self.resource(version);
+        let found = self.page.kind(&resource.group, &resource.version, &resource.kind);
+        found.expect("every version has a kind")
+    }
+
+    pub fn of(&self, version: usize) -> Struct<'_> {
+        self.page.root(self.kind(version))
+    }
+
+    pub fn hub(&self) -> Hub<'_> {
+        let kind = self.kind(self.kept);
+        Hub { resource: self.resource(self.kept), kind, of: self.page.root(kind), definition: Some(self) }
+    }
+
+    /// An object in the version that is kept. Nothing is lost: it has yet to be judged in its own version.
+    pub fn kept(&self, object: Value) -> Value {
+        self.renamed(object, self.kept)
+    }
+
+    /// An object that is about to be kept: what its version has and the kept one does not goes.
+    pub fn finish(&self, object: &mut Value) {
+        let version = &self.versions[self.kept];
+        version.prune(object);
+        version.default(object);
+    }
+
+    /// An object that was kept, with what its version has come to say since.
+    pub fn read(&self, mut object: Value) -> Value {
+        let api_version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        if let Some(version) = self.version(split_api_version(api_version).1) {
+            version.repair(&mut object);
+        }
+        let mut object = self.kept(object);
+        self.finish(&mut object);
+        object
+    }
+
+    /// An object that is kept, in a version that is served.
+    pub fn shown(&self, object: Value, version: &str) -> Value {
+        let Some(place) = self.versions.iter().position(|known| known.name == version) else { return object };
+        let mut object = self.renamed(object, place);
+        self.versions[place].prune(&mut object);
+        object
+    }
+
+    fn renamed(&self, mut object: Value, version: usize) -> Value {
+        if let Some(fields) = object.as_object_mut() {
+            fields.insert("apiVersion", self.kind(version).api_version());
+        }
+        object
+    }
+}
+
+/// The names that a definition has, or will have.
+fn accepted_names<'a>(view: &Definition<'a>) -> &'a Map {
+    let accepted = view.status.and_then(|status| status.below("acceptedNames"));
+    accepted.filter(|names| !names.text("plural").is_empty()).unwrap_or_else(|| view.names())
+}
+
+fn fingerprint(definition: &Value) -> Fingerprint {
+    let mut text = Vec::new();
+    for part in [definition.get("spec"), definition.at(&["status", "acceptedNames"])] {
+        json::write(part.unwrap_or(&Value::Null), &mut text);
+    }
+    let mut fingerprint = Fingerprint::default();
+    fingerprint.copy_from_slice(digest(&SHA256, &text).as_ref());
+    fingerprint
+}

@@ -1,0 +1,168 @@
+//! One version of a custom resource: what the catalogue has no place for.
+
+use coracle_api::apply::Declared;
+use coracle_api::codec::json;
+use coracle_api::field_error::FieldError;
+use coracle_api::json_path::JsonPath;
+use coracle_api::schema::{BuildError, Flags, Props, Schema};
+use coracle_api::{Map, Text, Value};
+use tracing::warn;
+
+use super::order::kube_aware;
+use super::view::Definition;
+
+pub struct Version {
+    pub name: Text,
+    pub kind: Text,
+    pub is_served: bool,
+    /// What whoever asks for it is told: it will go.
+    pub warning: Option<String>,
+    /// Whether the status is written apart.
+    pub has_status: bool,
+    pub replicas: Option<Replicas>,
+    /// What stands in its columns, behind the name.
+    pub cells: Vec<Cell>,
+    /// How fields are owned.
+    pub declared: Declared,
+    pub schema: Schema,
+    /// Of the status alone.
+    pub status: Option<Schema>,
+    /// An old definition may say that what its schema does not name is kept.
+    preserves: bool,
+}
+
+/// Where the `scale` of an object is.
+#[derive(Clone, Debug)]
+pub struct Replicas {
+    pub spec: Text,
+    pub status: Text,
+    pub selector: Option<Text>,
+}
+
+/// One column.
+pub struct Cell {
+    /// `None`: the path is none, and nothing is there.
+    pub path: Option<JsonPath>,
+    /// `string`, `integer`, `date`, …
+    pub of: Text,
+}
+
+impl Version {
+    pub(super) fn new(definition: &Definition<'_>, version: &Map) -> Result<Version, BuildError> {
+        let source = definition.schema(version).map_or_else(anything, opened);
+        let preserves = definition.spec.flag("preserveUnknownFields");
+        let status = source.at(&["properties", "status"]);
+        let declared = Declared::object(&source, preserves).unwrap_or_else(|error| {
+            warn!(%error, version = version.text("name"), "owners of fields are told apart as if there were no schema");
+            Declared::object(&anything(), true).expect("anything may be anything")
+        });
+        Ok(Version {
+            name: Text::new(version.text("name")),
+            kind: Text::new(super::accepted_names(definition).text("kind")),
+            is_served: version.flag("served"),
+            warning: version.flag("deprecated").then(|| deprecation(definition, version)),
+            has_status: definition.has_status(version),
+            replicas: replicas(definition, version),
+            cells: cells(definition.columns(version)),
+            declared,
+            schema: Schema::new(Props::of(&source))?,
+            status: status.map(|status| Schema::new(Props::of(status))).transpose()?,
+            preserves,
+        })
+    }
+
+    /// Whether there are rules that nobody evaluates yet.
+    pub fn has_rules(&self) -> bool {
+        self.schema.root().flags.has(Flags::RULES)
+    }
+
+    /// Drops what the schema does not know, and returns where it stood.
+    pub fn prune(&self, object: &mut Value) -> Vec<String> {
+        if self.preserves { Vec::new() } else { self.schema.prune(object) }
+    }
+
+    /// An object that somebody sent: what the schema does not know is dropped and returned.
+    ///
+    /// # Errors
+    /// The metadata of an object within it is none.
+    pub fn admit(&self, object: &mut Value) -> Result<Vec<String>, FieldError> {
+        let mut unknown = self.prune(object);
+        self.schema.prune_nulls(object);
+        unknown.extend(self.schema.coerce(object, false)?);
+        Ok(unknown)
+    }
+
+    /// Fills in what is unset.
+    pub fn default(&self, object: &mut Value) {
+        self.schema.default(object);
+        self.schema.prune_nulls(object);
+    }
+
+    /// An object of the store, which may be older than the schema.
+    pub(super) fn repair(&self, object: &mut Value) {
+        self.prune(object);
+        self.schema.prune_nulls(object);
+        if let Err(error) = self.schema.coerce(object, true) {
+            warn!(%error, "an object within a stored object is none");
+        }
+        self.default(object);
+    }
+}
+
+/// The schema of a version as its author wrote it.
+pub(super) fn source(definition: &Definition<'_>, name: &str) -> Option<Value> {
+    let version = definition.versions().find(|version| version.text("name") == name)?;
+    definition.schema(version).map(opened)
+}
+
+/// What old definitions without a schema have: anything, as it is.
+fn anything() -> Value {
+    let mut schema = Map::new();
+    schema.insert("type", "object");
+    schema.insert("x-kubernetes-preserve-unknown-fields", true);
+    Value::Object(schema)
+}
+
+/// A schema with all JSON in it as trees: defaults and the values of enums are kept as their text.
+fn opened(schema: &Value) -> Value {
+    json::parse(&json::to_vec(schema)).unwrap_or_else(|_| anything())
+}
+
+fn deprecation(definition: &Definition<'_>, version: &Map) -> String {
+    if let Some(warning) = version.str("deprecationWarning") {
+        return warning.to_owned();
+    }
+    let (group, kind) = (definition.spec.text("group"), definition.names().text("kind"));
+    let name = version.text("name");
+    let better = definition.versions().filter(|other| other.flag("served") && !other.flag("deprecated"));
+    let better = better.map(|other| other.text("name")).filter(|other| kube_aware(other, name).is_lt());
+    match better.min_by(|one, other| kube_aware(one, other)) {
+        Some(better) => {
+            format!("{group}/{name} {kind} is deprecated; use {group}/{better} {kind}")
+        }
+        None => format!("{group}/{name} {kind} is deprecated"),
+    }
+}
+
+fn replicas(definition: &Definition<'_>, version: &Map) -> Option<Replicas> {
+    let scale = definition.subresources(version)?.below("scale")?;
+    let selector = Some(scale.text("labelSelectorPath")).filter(|path| !path.is_empty());
+    Some(Replicas {
+        spec: Text::new(scale.text("specReplicasPath")),
+        status: Text::new(scale.text("statusReplicasPath")),
+        selector: selector.map(Text::new),
+    })
+}
+
+fn cells(columns: &[Value]) -> Vec<Cell> {
+    if columns.is_empty() {
+        let path = JsonPath::parse(".metadata.creationTimestamp").ok();
+        return vec![Cell { path, of: Text::const_new("date") }];
+    }
+    let columns = columns.iter().filter_map(Value::as_object);
+    let cell = |column: &Map| Cell {
+        path: JsonPath::parse(column.text("JSONPath")).ok(),
+        of: Text::new(column.text("type")),
+    };
+    columns.map(cell).collect()
+}

@@ -1,0 +1,83 @@
+//! What a path can name: a resource of the catalogue's own, or one that a definition adds at run time.
+
+use std::sync::Arc;
+
+use coracle_api::catalog::{BUILTIN, Kind, Resource, Struct};
+
+use crate::cache::Caches;
+use crate::definitions::{Custom, Version};
+use crate::hub::Hub;
+
+/// A resource in one version, for as long as somebody holds this: a definition may change or go meanwhile.
+#[derive(Clone)]
+pub enum Served {
+    BuiltIn(BuiltIn),
+    /// And which of its versions.
+    Custom(Arc<Custom>, usize),
+}
+
+#[derive(Clone, Copy)]
+pub struct BuiltIn {
+    pub resource: &'static Resource,
+    /// What clients see.
+    pub kind: &'static Kind,
+    pub of: Struct<'static>,
+    pub hub: Hub<'static>,
+}
+
+impl BuiltIn {
+    pub fn of(resource: &'static Resource) -> BuiltIn {
+        let kind = BUILTIN.kind(&resource.group, &resource.version, &resource.kind);
+        let kind = kind.expect("the kind of a resource is in the catalogue");
+        BuiltIn { resource, kind, of: BUILTIN.root(kind), hub: Hub::of(resource) }
+    }
+}
+
+impl Served {
+    /// What a path names; the catalogue's own come first.
+    pub fn find(caches: &Caches, group: &str, version: &str, plural: &str) -> Option<Served> {
+        if let Some(resource) = BUILTIN.resource(group, version, plural) {
+            return Some(Served::BuiltIn(BuiltIn::of(resource)));
+        }
+        let custom = caches.definitions().get(group, plural)?.clone();
+        let version = custom.served_version(version)?;
+        Some(Served::Custom(custom, version))
+    }
+
+    pub fn resource(&self) -> &Resource {
+        match self {
+            Served::BuiltIn(own) => own.resource,
+            Served::Custom(custom, version) => custom.resource(*version),
+        }
+    }
+
+    pub fn kind(&self) -> &Kind {
+        match self {
+            Served::BuiltIn(own) => own.kind,
+            Served::Custom(custom, version) => custom.kind(*version),
+        }
+    }
+
+    /// What clients see.
+    pub fn of(&self) -> Struct<'_> {
+        match self {
+            Served::BuiltIn(own) => own.of,
+            Served::Custom(custom, version) => custom.of(*version),
+        }
+    }
+
+    pub fn hub(&self) -> Hub<'_> {
+        match self {
+            Served::BuiltIn(own) => own.hub,
+            Served::Custom(custom, _) => custom.hub(),
+        }
+    }
+
+    /// The version that a definition declares; nothing for the catalogue's own.
+    pub fn custom(&self) -> Option<(&Custom, &Version)> {
+        match self {
+            Served::BuiltIn(_) => None,
+            Served::Custom(custom, version) => Some((custom, &custom.versions[*version])),
+        }
+    }
+}

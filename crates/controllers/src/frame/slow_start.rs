@@ -1,0 +1,95 @@
+//! Many requests of one kind, of which perhaps none will succeed.
+
+use std::future::Future;
+use std::panic;
+
+use tokio::task::JoinSet;
+
+/// So many are under way at once: enough to keep processors and the disk busy. More would only stand in front of those
+/// who work on what has been made already.
+const WIDEST: usize = 64;
+
+/// Does things, each as a task of its own: first one, and for each that succeeds two more, until one fails. So where none
+/// can be done few are tried, and where all can be done nobody waits for the slowest of a batch. Answers what came of
+/// those that were tried, in the order in which they ended.
+///
+/// # Cancellation
+/// All of them end with the future.
+pub async fn slow_start<T: Send + 'static, E: Send + 'static>(
+    deeds: impl IntoIterator<Item: Future<Output = Result<T, E>> + Send + 'static>,
+) -> Vec<Result<T, E>> {
+    let mut deeds = deeds.into_iter();
+    let (mut under_way, mut came, mut failed) = (JoinSet::new(), Vec::new(), false);
+    under_way.extend(deeds.next());
+    while let Some(ended) = under_way.join_next().await {
+        let result = ended.unwrap_or_else(|ended| match ended.try_into_panic() {
+            Ok(panicked) => panic::resume_unwind(panicked),
+            Err(ended) => unreachable!("nobody but this ends it: {ended}"),
+        });
+        failed |= result.is_err();
+        came.push(result);
+        if !failed {
+            let room = WIDEST - under_way.len();
+            under_way.extend(deeds.by_ref().take(room.min(2)));
+        }
+    }
+    came
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    /// Deeds that take a second each, of which those behind the first few fail.
+    fn deeds(
+        count: usize,
+        succeed: usize,
+        most: &Arc<AtomicUsize>,
+    ) -> impl Iterator<Item: Future<Output = Result<usize, usize>> + Send + 'static> + use<> {
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), most.clone());
+        (0..count).map(move |number| {
+            let (now, most) = (now.clone(), most.clone());
+            async move {
+                most.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                sleep(Duration::from_secs(1)).await;
+                now.fetch_sub(1, Ordering::Relaxed);
+                if number < succeed { Ok(number) } else { Err(number) }
+            }
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn as_many_are_tried_again_as_have_succeeded_and_no_more_than_a_few_at_once() {
+        let (most, began) = (Arc::default(), Instant::now());
+        let came = slow_start(deeds(7, 7, &most)).await;
+        assert_eq!((came.len(), most.load(Ordering::Relaxed)), (7, 4), "one, then two, then four");
+        assert_eq!(began.elapsed(), Duration::from_secs(3));
+        let (most, began) = (Arc::default(), Instant::now());
+        let came = slow_start(deeds(1000, 1000, &most)).await;
+        assert!(came.len() == 1000 && came.iter().all(Result::is_ok));
+        assert_eq!(most.load(Ordering::Relaxed), WIDEST);
+        // 63 while it grows, and then 64 at a time.
+        assert_eq!(began.elapsed(), Duration::from_secs(6 + 15));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_failure_only_what_is_under_way_is_waited_for() {
+        for (succeed, tried) in [(0, 1), (1, 3), (3, 7), (7, 15)] {
+            let came = slow_start(deeds(100, succeed, &Arc::default())).await;
+            assert_eq!(came.len(), tried);
+            assert_eq!(came.iter().filter(|came| came.is_ok()).count(), succeed);
+        }
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "one of them")]
+    async fn a_panic_is_not_lost() {
+        slow_start::<(), ()>([async { panic!("one of them") }]).await;
+    }
+}
