@@ -2,6 +2,7 @@
 
 use super::{Extra, Field, Page, RawKind, Shape, Type, TypeId, Union, WireTo};
 use crate::catalog::model::Span;
+use crate::value::Sought;
 
 /// The shape of one value, with the page it points into.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +92,8 @@ impl<'p> Struct<'p> {
 
     /// Place of a field in [`Struct::fields`].
     pub(crate) fn position(self, name: &str) -> Option<usize> {
-        self.fields().binary_search_by(|field| field.name.as_str().cmp(name)).ok()
+        let sought = Sought::new(name);
+        self.fields().binary_search_by(|field| sought.seen_from(&field.name)).ok()
     }
 
     /// As [`Struct::position`], trying first the place where a reader that goes in order expects it.

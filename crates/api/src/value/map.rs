@@ -4,7 +4,7 @@
 //! binary searches; a single insertion moves what stands behind it, so decoders collect members first and hand them
 //! over at once ([`Map::from_members`]).
 
-use super::{Text, Value};
+use super::{Sought, Text, Value};
 use crate::fuzz::steps;
 
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -56,6 +56,11 @@ impl Map {
 
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.find(name).ok().map(|place| &self.members[place].1)
+    }
+
+    /// The member at a place in their order.
+    pub(crate) fn at(&self, place: usize) -> Option<&Value> {
+        self.members.get(place).map(|(_, value)| value)
     }
 
     pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
@@ -134,7 +139,8 @@ impl Map {
     }
 
     fn find(&self, name: &str) -> Result<usize, usize> {
-        self.members.binary_search_by(|(member, _)| member.as_str().cmp(name))
+        let sought = Sought::new(name);
+        self.members.binary_search_by(|(member, _)| sought.seen_from(member))
     }
 }
 

@@ -9,10 +9,12 @@ mod map;
 mod path;
 mod presence;
 mod raw;
+mod sought;
 
 pub use map::Map;
 pub use path::Path;
 pub use raw::RawJson;
+pub(crate) use sought::Sought;
 
 /// A string that costs no allocation up to 24 bytes, nor when it is a literal of the program.
 pub type Text = compact_str::CompactString;

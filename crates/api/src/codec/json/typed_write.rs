@@ -3,8 +3,11 @@
 //! Upstream's structs follow their protobuf numbers, so the catalogue's wires are that order. What a type does not know
 //! comes last, by name.
 
+use std::cmp::Ordering;
+
 use super::write::{write, write_string};
 use crate::catalog::{Node, Shape, Span, Struct, WireTo};
+use crate::value::Sought;
 use crate::{Map, Value};
 
 /// Appends `value` as compact JSON, the members of structs in upstream's order.
@@ -40,7 +43,15 @@ pub fn write_typed(value: &Value, node: Node<'_>, out: &mut Vec<u8>) {
 }
 
 fn write_struct(map: &Map, of: Struct<'_>, out: &mut Vec<u8>) {
-    let mut writer = Members { map, of, out, first: true, written: 0 };
+    let (mut few, mut many) = ([ABSENT; FEW], Vec::new());
+    let places = if of.fields().len() <= FEW {
+        &mut few[..of.fields().len()]
+    } else {
+        many.resize(of.fields().len(), ABSENT);
+        &mut many[..]
+    };
+    find(map, of, places);
+    let mut writer = Members { map, of, places, out, first: true, written: 0 };
     writer.out.push(b'{');
     for name in ["kind", "apiVersion"] {
         if let Some(place) = of.position(name)
@@ -56,9 +67,33 @@ fn write_struct(map: &Map, of: Struct<'_>, out: &mut Vec<u8>) {
     writer.out.push(b'}');
 }
 
+/// Most types have no more fields than this.
+const FEW: usize = 64;
+const ABSENT: u32 = u32::MAX;
+
+/// Writes for each field of the type which member it is. Both are in the order of their names, so this is one walk.
+fn find(map: &Map, of: Struct<'_>, places: &mut [u32]) {
+    let mut fields = of.fields().iter().enumerate().peekable();
+    for (member, name) in map.keys().enumerate() {
+        let sought = Sought::new(name);
+        while let Some((place, field)) = fields.peek() {
+            let seen = sought.seen_from(&field.name);
+            if seen == Ordering::Equal {
+                places[*place] = u32::try_from(member).unwrap_or(ABSENT);
+            }
+            if seen == Ordering::Greater {
+                break;
+            }
+            fields.next();
+        }
+    }
+}
+
 struct Members<'a, 'p> {
     map: &'a Map,
     of: Struct<'p>,
+    /// For each field which member it is.
+    places: &'a [u32],
     out: &'a mut Vec<u8>,
     first: bool,
     written: usize,
@@ -80,7 +115,7 @@ impl Members<'_, '_> {
 
     fn member(&mut self, place: usize) {
         let field = self.of.at(place);
-        if let Some(value) = self.map.get(field.name()) {
+        if let Some(value) = self.map.at(self.places[place] as usize) {
             self.name(field.name());
             write_typed(value, field.node(), self.out);
             self.written += 1;
