@@ -1,6 +1,7 @@
 //! The server assembled: caches over a store, the road over the caches, the chain before the road, a listener before it
 //! all; and beside them what keeps the cluster's own objects.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -10,10 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coracle_client::{Journal, World};
-use coracle_store::Store;
+use coracle_store::{Revision, Store};
 use ipnet::{IpNet, Ipv4Net};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use crate::access::{Access, Mode, TokenConfig, TokenError};
 use crate::admission::{Admission, Wishes};
@@ -184,12 +186,25 @@ pub async fn run(
     tokio::select! {
         biased;
         () = part(serve(listener, &house)) => Ok(()),
-        never = part(caches.run(&*store, from)) => match never {},
+        never = part(fed(&caches, &store, from)) => match never {},
         () = part(begin(config, &house, &caches, &*store)) => Ok(()),
         () = part(forget(&*store, config.compaction)) => Ok(()),
         () = part(announce(hooks, ready)) => Ok(()),
         () = part(let_in(&in_process, &house)) => Ok(()),
         () = part(end(&house.lifecycle, stop, config.shutdown_delay)) => Ok(()),
+    }
+}
+
+/// Feeds the caches, as a task of its own: every write waits for them, so no other part is asked first, and the thread
+/// that the server was started on need not be woken for each.
+async fn fed(caches: &Arc<Caches>, store: &Arc<dyn Store>, from: Revision) -> Infallible {
+    let (caches, store) = (caches.clone(), store.clone());
+    let mut feed = JoinSet::new();
+    feed.spawn(async move { caches.run(&*store, from).await });
+    match feed.join_next().await {
+        Some(Ok(never)) => match never {},
+        Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
+        None => unreachable!("the feed is the one task of its set"),
     }
 }
 

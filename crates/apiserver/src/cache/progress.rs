@@ -1,16 +1,26 @@
 //! How far the caches have come, and those who wait until they are further.
 //!
-//! They are woken in the order in which they began to wait: a simulation of the server is the same every time.
+//! Whoever waits is woken once, when what they wait for is there, in the order of what they wait for and then of their
+//! coming: a simulation of the server is the same every time.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use coracle_store::Revision;
-use tokio::sync::Notify;
+use tokio::sync::oneshot;
 
 #[derive(Default)]
 pub(super) struct Progress {
     at: AtomicU64,
-    moved: Notify,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    /// By revision, then by how many had come before.
+    by_revision: BTreeMap<(Revision, u64), oneshot::Sender<()>>,
+    came: u64,
 }
 
 impl Progress {
@@ -20,20 +30,66 @@ impl Progress {
 
     pub(super) fn set(&self, revision: Revision) {
         self.at.store(revision.get(), Ordering::Release);
-        self.moved.notify_waiters();
+        let mut waiting = self.waiting();
+        while let Some(first) = waiting.by_revision.first_entry()
+            && first.key().0 <= revision
+        {
+            // Who has stopped waiting does not hear it.
+            first.remove().send(()).ok();
+        }
     }
 
     /// Resolves when everything up to `revision` is there.
     pub(super) async fn reached(&self, revision: Revision) {
-        loop {
-            // Asked for before it is looked at, so that nothing in between is missed.
-            let moved = self.moved.notified();
-            tokio::pin!(moved);
-            moved.as_mut().enable();
-            if self.get() >= revision {
-                return;
-            }
-            moved.await;
+        while self.get() < revision {
+            let Some(there) = self.wait_for(revision) else { return };
+            // It ends without a word only with all of this.
+            drop(there.await);
         }
+    }
+
+    /// A place among those who wait, unless it has been reached meanwhile.
+    fn wait_for(&self, revision: Revision) -> Option<oneshot::Receiver<()>> {
+        let mut waiting = self.waiting();
+        // Looked at again while nobody can be told: who comes after that is found by those who tell.
+        if self.get() >= revision {
+            return None;
+        }
+        let (tell, told) = oneshot::channel();
+        waiting.came += 1;
+        let place = (revision, waiting.came);
+        waiting.by_revision.insert(place, tell);
+        Some(told)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn whoever_waits_is_woken_when_it_is_there_and_not_before() {
+        let progress = Progress::default();
+        progress.set(Revision::new(3));
+        assert!(progress.reached(Revision::new(3)).now_or_never().is_some());
+        let (mut near, mut far) =
+            (pin!(progress.reached(Revision::new(4))), pin!(progress.reached(Revision::new(9))));
+        assert!((&mut far).now_or_never().is_none());
+        assert!((&mut near).now_or_never().is_none());
+        progress.set(Revision::new(4));
+        assert_eq!(progress.waiting().by_revision.len(), 1);
+        assert!((&mut near).now_or_never().is_some());
+        assert!((&mut far).now_or_never().is_none());
+        progress.set(Revision::new(10));
+        assert!(far.now_or_never().is_some());
+        assert!(progress.waiting().by_revision.is_empty());
     }
 }
