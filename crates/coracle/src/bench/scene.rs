@@ -117,7 +117,7 @@ impl Scene<'_> {
         resource: &str,
         object: fn(&str, usize) -> String,
     ) -> Result<Asked, RequestError> {
-        self.create(PREPARERS, count, resource, object).await
+        self.create(PREPARERS, count, resource, "o", object).await
     }
 
     /// Creates so many objects, as fast as so many clients can.
@@ -126,11 +126,12 @@ impl Scene<'_> {
         clients: usize,
         count: usize,
         resource: &str,
+        named: &'static str,
         object: fn(&str, usize) -> String,
     ) -> Result<Asked, RequestError> {
         let (path, size) = (self.path(resource), self.command.size);
         let create = move |client, n| {
-            Question::post(path.clone(), object(&format!("o-{}", n * clients + client), size))
+            Question::post(path.clone(), object(&format!("{named}-{}", n * clients + client), size))
         };
         // Clients that share a count have as many each, or one more: so every number is there once.
         load::ask(self.target, clients, Until::Count(count), create).await
@@ -214,7 +215,7 @@ impl Scene<'_> {
     async fn schedules(&self, pods: usize) -> Result<Report, BenchError> {
         let watched = pods::Watched::begin(self.command.kubeconfig.as_deref(), &self.namespace).await?;
         let (before, begun) = (self.usage()?, Instant::now());
-        let asked = self.create(self.command.clients, pods, "pods", pod).await?;
+        let asked = self.create(self.command.clients, pods, "pods", "o", pod).await?;
         let took = watched.all(pods, begun).await;
         let mut report = self.lives(pods, &took, before)?;
         report.add("created_seconds", "created within", asked.took.as_secs_f64(), "s");
@@ -264,6 +265,10 @@ impl Scene<'_> {
         resource: &str,
         object: fn(&str, usize) -> String,
     ) -> Result<Report, BenchError> {
+        // What the first ones take is the program's: its code, its connections, what its threads keep.
+        let first = (objects / 10).max(PREPARERS);
+        self.create(PREPARERS, first, resource, "first", object).await?;
+        tokio::time::sleep(SETTLED_AFTER).await;
         let before = self.usage()?;
         let asked = self.prepare(objects, resource, object).await?;
         // What writing left behind has time to go.
@@ -272,11 +277,12 @@ impl Scene<'_> {
         let mut connection = Connection::open(self.target).await?;
         let whole = connection.ask(Question::get(self.path(resource))).await?;
         let mut report = Report::default();
-        report.add("object_bytes", "bytes of an object", whole as f64 / objects as f64, "");
+        let bytes = whole as f64 / (first + objects) as f64;
+        report.add("object_bytes", "bytes of an object", bytes, "");
         if let Some((before, after)) = usage {
-            let grown = after.resident.saturating_sub(before.resident) as f64;
-            report.add("memory_per_object", "memory of the server for each", grown / objects as f64, "bytes");
-            report.add("memory_per_byte", "memory for a byte of an object", grown / whole as f64, "bytes");
+            let each = after.resident.saturating_sub(before.resident) as f64 / objects as f64;
+            report.add("memory_per_object", "memory of the server for each", each, "bytes");
+            report.add("memory_per_byte", "memory for a byte of an object", each / bytes, "bytes");
             report.usage(before, after);
         }
         report.add("fill_seconds", "written within", asked.took.as_secs_f64(), "s");
