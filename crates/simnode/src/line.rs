@@ -9,7 +9,7 @@ use crate::request::Request;
 pub(crate) enum Line {
     /// Those of one moment are to share what a write to the disk costs.
     Leases,
-    /// As many as keep the disk busy: pods that become ready are not to crowd out those who make and bind them.
+    /// Few: pods that become ready are not to crowd out those who make and bind them.
     Others,
 }
 
@@ -18,7 +18,7 @@ impl Line {
     pub(crate) const fn at_most(self) -> usize {
         match self {
             Line::Leases => 128,
-            Line::Others => 16,
+            Line::Others => 4,
         }
     }
 }
