@@ -249,8 +249,12 @@ async fn trouble(bench: &Bench, chance: &mut fastrand::Rng, forgets: bool) {
     }
 }
 
-/// What a subscription has told by now. It is checked that each change follows from what was told before.
-async fn all_told(subscription: &mut Subscription<Whole>, seed: u64) -> Vec<(&'static str, Known)> {
+/// What a subscription has told by now, and what whoever heard it holds. It is checked that each change follows from
+/// what was told before.
+async fn all_told(
+    subscription: &mut Subscription<Whole>,
+    seed: u64,
+) -> (Vec<(&'static str, Known)>, BTreeMap<String, String>) {
     let mut held: BTreeMap<String, String> = BTreeMap::new();
     let mut told = Vec::new();
     while let Ok(change) = tokio::time::timeout(Duration::from_secs(1), subscription.next()).await {
@@ -272,7 +276,7 @@ async fn all_told(subscription: &mut Subscription<Whole>, seed: u64) -> Vec<(&'s
             Change::Synced => {}
         }
     }
-    told
+    (told, held)
 }
 
 /// Whether all of `some` are in `all`, in the same order.
@@ -295,7 +299,11 @@ async fn whatever_breaks_the_cache_comes_to_equal_the_server_and_no_transition_i
             informer.list().iter().map(|map| known(&map.object)).eq(server.iter().cloned()).then_some(())
         })
         .await;
-        let told = all_told(&mut subscription, seed).await;
+        let (told, held) = all_told(&mut subscription, seed).await;
+        assert!(
+            held.into_iter().eq(BTreeMap::from_iter(server.clone())),
+            "seed {seed}: who heard holds the same"
+        );
         let happened = happened.lock().unwrap().clone();
         if forgets {
             // What came and went while nobody heard may be missed; what is told did happen, each thing in its turn.
