@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::select_all;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::time::Instant;
@@ -57,6 +59,11 @@ impl Bell {
         let rung_at = *self.rung_at.lock().unwrap_or_else(PoisonError::into_inner);
         rung_at.map(|last| last + pause(self.listeners.load(Ordering::Relaxed)))
     }
+}
+
+/// Resolves when one of the bells has rung since this was called, whether or not it had been polled by then.
+pub fn any_heard(bells: &[Arc<Bell>]) -> impl Future<Output = ()> {
+    select_all(bells.iter().map(|bell| Box::pin(bell.heard()))).map(|_| ())
 }
 
 fn pause(listeners: usize) -> Duration {
@@ -126,5 +133,15 @@ mod tests {
         // Nobody is left to be spared.
         (0..200).for_each(|_| bell.leave());
         assert_eq!(bell.due(), Some(rung_at + AT_LEAST));
+    }
+
+    #[test]
+    fn a_ring_before_anybody_waits_for_it_is_heard() {
+        let bells = [Arc::new(Bell::default()), Arc::new(Bell::default())];
+        assert!(any_heard(&bells).now_or_never().is_none(), "none has rung");
+        let heard = any_heard(&bells);
+        bells[1].ring();
+        assert!(heard.now_or_never().is_some());
+        assert!(any_heard(&bells).now_or_never().is_none(), "this was before");
     }
 }

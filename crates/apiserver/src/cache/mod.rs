@@ -17,7 +17,7 @@ mod promises;
 mod texts;
 mod trees;
 
-pub use bells::Bell;
+pub use bells::{Bell, any_heard};
 pub use derived::{Derive, Derived, Read};
 pub use entries::Entries;
 pub use entry::{BadEntry, Entry};

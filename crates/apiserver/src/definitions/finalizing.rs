@@ -13,7 +13,7 @@ use super::condition::{self, Condition};
 use super::run::{MANAGER, RETRY, definitions, served, write_status};
 use crate::ApiError;
 use crate::authn::Caller;
-use crate::cache::Bell;
+use crate::cache::{Bell, any_heard};
 use crate::loopback::Loopback;
 use crate::registry::{Part, Scope};
 use crate::request::{DeleteOptions, ListOptions, Query};
@@ -29,10 +29,7 @@ pub(super) async fn run(loopback: &Loopback) {
             known.iter().filter(|custom| custom.is_terminating).map(|custom| custom.cache.bell().clone()),
         );
         drop(known);
-        let heard = super::run::any_heard(&bells);
-        let mut heard = std::pin::pin!(heard);
-        // Polled once, it listens: what happens while the others are at work is not missed.
-        futures_util::future::poll_immediate(&mut heard).await;
+        let heard = any_heard(&bells);
         let going = going(loopback).into_iter().filter(|definition| {
             definition.meta().is_being_deleted() && definition.meta().has_finalizer(CLEANUP)
         });

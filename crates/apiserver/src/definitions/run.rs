@@ -20,7 +20,6 @@ use super::naming::{self, Taken};
 use super::view::Definition;
 use super::{finalizing, services};
 use crate::ApiError;
-use crate::cache::Bell;
 use crate::hooks::Hook;
 use crate::loopback::{Loopback, resource};
 use crate::registry::Part;
@@ -209,15 +208,6 @@ fn note_structure(definition: &mut Value, is_structural: bool, now: Time) {
             now,
         ),
     }
-}
-
-/// Resolves when one of the bells has rung since this was called; listens at once.
-pub(super) async fn any_heard(bells: &[Arc<Bell>]) {
-    let mut heard: Vec<_> = bells.iter().map(|bell| Box::pin(bell.heard())).collect();
-    heard.iter_mut().for_each(|heard| {
-        heard.as_mut().enable();
-    });
-    futures_util::future::select_all(heard).await;
 }
 
 #[cfg(test)]

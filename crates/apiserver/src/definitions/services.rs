@@ -8,6 +8,7 @@ use tracing::warn;
 use super::run::{MANAGER, RETRY};
 use crate::ApiError;
 use crate::bootstrap::api_services::{AUTOMANAGED, api_service, api_services};
+use crate::cache::any_heard;
 use crate::discovery::Landscape;
 use crate::hooks::Hook;
 use crate::loopback::Loopback;
@@ -22,9 +23,7 @@ const PRIORITY: (i32, i32) = (1000, 100);
 pub(super) async fn run(loopback: &Loopback, hook: &Hook) {
     loop {
         let bells = [super::run::definitions(), api_services()].map(|of| loopback.cache(of).bell().clone());
-        let mut heard = std::pin::pin!(super::run::any_heard(&bells));
-        // Polled once, it listens.
-        futures_util::future::poll_immediate(&mut heard).await;
+        let heard = any_heard(&bells);
         match keep(loopback).await {
             Ok(()) => {
                 hook.done();
