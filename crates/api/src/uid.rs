@@ -45,14 +45,16 @@ impl FromStr for Uid {
 }
 
 impl fmt::Display for Uid {
+    /// In one piece: every request has one, and every object.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, byte) in self.0.iter().enumerate() {
-            if matches!(index, 4 | 6 | 8 | 10) {
-                out.write_str("-")?;
-            }
-            write!(out, "{byte:02x}")?;
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [b'-'; 36];
+        let places = (0..36).filter(|place| !DASHES.contains(place));
+        let halves = self.0.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+        for (place, half) in places.zip(halves) {
+            text[place] = DIGITS[usize::from(half)];
         }
-        Ok(())
+        out.write_str(std::str::from_utf8(&text).expect("digits and dashes are ASCII"))
     }
 }
 

@@ -27,7 +27,9 @@ pub use resource::{
 };
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
+use crate::value::sought::Sought;
 use crate::{Text, Value};
 
 /// A set of kinds with the types they are made of.
@@ -59,10 +61,14 @@ impl Page {
 
     /// The kind of that name.
     pub fn kind(&self, group: &str, version: &str, name: &str) -> Option<&Kind> {
-        let wanted = (group, version, name);
-        let order =
-            |kind: &Kind| (kind.group.as_str(), kind.version.as_str(), kind.name.as_str()).cmp(&wanted);
-        self.kinds.binary_search_by(order).ok().map(|place| &self.kinds[place])
+        self.place_of_kind(group, version, name).map(|place| &self.kinds[place])
+    }
+
+    /// The how-manieth of [`Page::kinds`] it is.
+    pub(crate) fn place_of_kind(&self, group: &str, version: &str, name: &str) -> Option<usize> {
+        let sought = [group, version, name].map(Sought::new);
+        let order = |kind: &Kind| seen_from(&sought, [&kind.group, &kind.version, &kind.name]);
+        self.kinds.binary_search_by(order).ok()
     }
 
     /// The kind that an object says it is.
@@ -72,8 +78,8 @@ impl Page {
     }
 
     pub fn resource(&self, group: &str, version: &str, plural: &str) -> Option<&Resource> {
-        let wanted = (group, version, plural);
-        let order = |r: &Resource| (r.group.as_str(), r.version.as_str(), r.plural.as_str()).cmp(&wanted);
+        let sought = [group, version, plural].map(Sought::new);
+        let order = |of: &Resource| seen_from(&sought, [&of.group, &of.version, &of.plural]);
         self.resources.binary_search_by(order).ok().map(|place| &self.resources[place])
     }
 
@@ -108,6 +114,12 @@ impl Page {
     pub fn struct_of(&self, id: TypeId) -> Struct<'_> {
         Struct { page: self, id, declared: &self.types[usize::from(id.0)] }
     }
+}
+
+/// How names are to those that are sought: the first that differs decides.
+fn seen_from(sought: &[Sought<'_>; 3], names: [&Text; 3]) -> Ordering {
+    let mut orders = sought.iter().zip(names).map(|(sought, name)| sought.seen_from(name));
+    orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
 /// Group and version of an `apiVersion`.

@@ -48,7 +48,7 @@ struct Defaults {
 fn of_kind(kind: &Kind) -> Option<&'static Defaults> {
     static COMPILED: OnceLock<Vec<OnceLock<Defaults>>> = OnceLock::new();
     let kinds = BUILTIN.kinds();
-    let place = kinds.binary_search_by(|other| name_of(other).cmp(&name_of(kind))).ok()?;
+    let place = BUILTIN.place_of_kind(&kind.group, &kind.version, &kind.name)?;
     let compiled = COMPILED.get_or_init(|| kinds.iter().map(|_| OnceLock::new()).collect());
     Some(compiled[place].get_or_init(|| compile(&kinds[place])))
 }

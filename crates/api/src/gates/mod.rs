@@ -28,11 +28,8 @@ pub fn drop_disabled(new: &mut Value, old: Option<&Value>, kind: &Kind) {
 /// The plan of a kind, worked out when it is first met. None: nothing of it is gated.
 fn of_kind(kind: &Kind) -> Option<&'static Plan> {
     static PLANS: OnceLock<Vec<OnceLock<Option<Plan>>>> = OnceLock::new();
-    fn name(kind: &Kind) -> (&str, &str, &str) {
-        (&kind.group, &kind.version, &kind.name)
-    }
     let kinds = BUILTIN.kinds();
-    let place = kinds.binary_search_by(|other| name(other).cmp(&name(kind))).ok()?;
+    let place = BUILTIN.place_of_kind(&kind.group, &kind.version, &kind.name)?;
     let plans = PLANS.get_or_init(|| kinds.iter().map(|_| OnceLock::new()).collect());
     plans[place].get_or_init(|| Plan::of(&kinds[place])).as_ref()
 }

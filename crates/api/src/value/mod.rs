@@ -9,7 +9,7 @@ mod map;
 mod path;
 mod presence;
 mod raw;
-mod sought;
+pub(crate) mod sought;
 
 pub use map::Map;
 pub use path::Path;

@@ -13,7 +13,7 @@ use coracle_api::selector::{FieldSelector, LabelSelector, Lookup};
 use coracle_api::{Text, Value};
 use coracle_store::Revision;
 
-use super::texts::Texts;
+use super::texts::{Packed, Texts};
 use super::trees::Tree;
 use crate::hub::Hub;
 
@@ -24,11 +24,11 @@ pub struct Entry {
     pub key: Text,
     pub revision: Revision,
     bytes: Bytes,
-    hole: usize,
+    hole: u32,
+    fields: u32,
     /// What selectors look at: the values of the resource's selectable fields, in their order, then each label and its
-    /// value. The same at every revision that has the same bytes.
+    /// value. The same at every revision that has the same bytes. Names are not among them: the key tells.
     facts: Texts,
-    fields: usize,
     pub(super) tree: Tree,
 }
 
@@ -76,17 +76,31 @@ impl Entry {
         revision: Revision,
         resource: &Resource,
     ) -> Entry {
-        let fields = resource.selectable.iter().map(|field| match &field.compared {
-            Compared::Never => Text::default(),
-            Compared::Itself => field_text(value, &field.name),
-            Compared::With(other) => field_text(value, other),
-        });
-        let labels = value.meta().labels().into_iter().flat_map(|map| map.iter());
-        let labels = labels.filter_map(|(name, value)| Some([Text::new(name), Text::new(value.as_str()?)]));
-        let facts = Texts::new(fields.chain(labels.flatten()));
-        let hole = hole(&bytes, value.meta().uid());
-        let fields = resource.selectable.len();
-        Entry { key: Text::new(key), revision, hole, bytes, facts, fields, tree: Tree::default() }
+        let mut facts = Packed::default();
+        for field in resource.selectable.iter() {
+            match &field.compared {
+                _ if Part::of(&field.name).is_some() => facts.push(""),
+                Compared::Never => facts.push(""),
+                Compared::Itself => push_field(value, &field.name, &mut facts),
+                Compared::With(other) => push_field(value, other, &mut facts),
+            }
+        }
+        for (name, value) in value.meta().labels().into_iter().flat_map(|map| map.iter()) {
+            if let Some(value) = value.as_str() {
+                facts.push(name);
+                facts.push(value);
+            }
+        }
+        let small = |number: usize| u32::try_from(number).expect("no object comes near 4 GiB");
+        Entry {
+            key: Text::new(key),
+            revision,
+            hole: small(hole(&bytes, value.meta().uid())),
+            fields: small(resource.selectable.len()),
+            bytes,
+            facts: facts.into(),
+            tree: Tree::default(),
+        }
     }
 
     /// The same object at another revision: what a delete shows last.
@@ -124,14 +138,15 @@ impl Entry {
 
     /// Appends a part of the bytes that reaches over the hole.
     fn write_part(&self, part: Range<usize>, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.bytes[part.start..self.hole]);
+        let hole = self.hole as usize;
+        out.extend_from_slice(&self.bytes[part.start..hole]);
         // What was only tried has no version.
         if self.revision > Revision::ZERO {
             out.extend_from_slice(b",\"resourceVersion\":\"");
             out.extend_from_slice(self.revision.to_string().as_bytes());
             out.push(b'"');
         }
-        out.extend_from_slice(&self.bytes[self.hole..part.end]);
+        out.extend_from_slice(&self.bytes[hole..part.end]);
     }
 
     /// The object as a tree, with its resourceVersion.
@@ -147,19 +162,27 @@ impl Entry {
             && (fields.is_everything() || fields.matches(&Fields { entry: self, resource }))
     }
 
-    /// The value of a selectable field, by its place among them.
+    /// The value of a selectable field other than its names, by its place among them.
     pub fn field(&self, place: usize) -> &str {
-        self.facts.iter().take(self.fields).nth(place).unwrap_or_default()
+        self.facts.iter().take(self.fields as usize).nth(place).unwrap_or_default()
     }
 
     pub fn namespace(&self) -> &str {
-        self.key.split_once('/').map_or("", |(namespace, _)| namespace)
+        self.part(Part::Namespace)
+    }
+
+    fn part(&self, part: Part) -> &str {
+        match (part, self.key.split_once('/')) {
+            (Part::Namespace, Some((part, _))) | (Part::Name, Some((_, part))) => part,
+            (Part::Namespace, None) => "",
+            (Part::Name, None) => &self.key,
+        }
     }
 }
 
 impl Lookup for Entry {
     fn lookup(&self, key: &str) -> Option<&str> {
-        let mut labels = self.facts.iter().skip(self.fields);
+        let mut labels = self.facts.iter().skip(self.fields as usize);
         while let Some(name) = labels.next() {
             let value = labels.next();
             if name == key {
@@ -179,27 +202,47 @@ struct Fields<'a> {
 impl Lookup for Fields<'_> {
     fn lookup(&self, name: &str) -> Option<&str> {
         let place = self.resource.selectable.iter().position(|field| field.name == name)?;
-        Some(self.entry.field(place))
+        Some(match Part::of(name) {
+            Some(part) => self.entry.part(part),
+            None => self.entry.field(place),
+        })
     }
 }
 
-/// A field's value as selectors compare it.
-fn field_text(value: &Value, path: &str) -> Text {
-    let parts: Vec<&str> = path.split('.').collect();
-    match value.at(&parts) {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Bool(flag)) => Text::new(if *flag { "true" } else { "false" }),
-        Some(Value::Int(number)) => Text::new(number.to_string()),
+/// A selectable field that is a part of every key.
+#[derive(Clone, Copy)]
+enum Part {
+    Namespace,
+    Name,
+}
+
+impl Part {
+    fn of(field: &str) -> Option<Part> {
+        match field {
+            "metadata.namespace" => Some(Part::Namespace),
+            "metadata.name" => Some(Part::Name),
+            _ => None,
+        }
+    }
+}
+
+/// Adds a field's value as selectors compare it.
+fn push_field(value: &Value, path: &str, facts: &mut Packed) {
+    let found = path.split('.').try_fold(value, |value, name| value.get(name));
+    match found {
+        Some(Value::String(text)) => facts.push(text),
+        Some(Value::Bool(flag)) => facts.push(if *flag { "true" } else { "false" }),
+        Some(Value::Int(number)) => facts.push(&number.to_string()),
         // Who reports an event, in the old way or in the new one.
         Some(Value::Object(source)) if path == "source" => {
             match source.str("component").unwrap_or_default() {
-                "" => field_text(value, "reportingComponent"),
-                component => Text::new(component),
+                "" => push_field(value, "reportingComponent", facts),
+                component => facts.push(component),
             }
         }
         // A flag that is off is not written.
-        _ if path == "spec.hostNetwork" || path == "spec.unschedulable" => Text::const_new("false"),
-        _ => Text::default(),
+        _ if path == "spec.hostNetwork" || path == "spec.unschedulable" => facts.push("false"),
+        _ => facts.push(""),
     }
 }
 
@@ -229,4 +272,39 @@ fn metadata_at(bytes: &[u8]) -> usize {
 fn value_at(bytes: &[u8], start: usize) -> Range<usize> {
     let (value, _) = json::split_first(&bytes[start..]).expect("stored objects are JSON");
     start..start + value.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use coracle_api::catalog::BUILTIN;
+
+    use super::*;
+
+    #[test]
+    fn names_and_other_fields_are_selected() {
+        let object = r#"{"metadata":{"name":"a","namespace":"n","uid":"u","labels":{"app":"web"}},
+            "spec":{"nodeName":"here"}}"#;
+        let object = json::parse(object.as_bytes()).unwrap();
+        let matches = |resource: &Resource, key: &str, fields: &str| {
+            let entry = Entry::new(key, &object, &BUILTIN, resource, Revision::FIRST);
+            assert_eq!(entry.lookup("app"), Some("web"));
+            entry.matches(&LabelSelector::everything(), &fields.parse().unwrap(), resource)
+        };
+        let pods = BUILTIN.resource("", "v1", "pods").unwrap();
+        for (fields, expected) in [
+            ("metadata.name=a", true),
+            ("metadata.name=n", false),
+            ("metadata.namespace=n", true),
+            ("metadata.namespace!=n", false),
+            ("spec.nodeName=here,metadata.name=a", true),
+            ("spec.nodeName=", false),
+            ("spec.hostNetwork=false", true),
+            ("status.phase=", true),
+        ] {
+            assert_eq!(matches(pods, "n/a", fields), expected, "{fields}");
+        }
+        let nodes = BUILTIN.resource("", "v1", "nodes").unwrap();
+        assert!(matches(nodes, "a", "metadata.name=a"));
+        assert!(!matches(nodes, "a", "metadata.name=b"));
+    }
 }

@@ -6,17 +6,28 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(super) struct Texts(Arc<[u8]>);
 
-impl Texts {
-    pub(super) fn new<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Texts {
-        let mut packed = Vec::with_capacity(256);
-        for text in texts {
-            let text = text.as_ref();
-            write_length(text.len(), &mut packed);
-            packed.extend_from_slice(text.as_bytes());
-        }
-        Texts(packed.into())
-    }
+/// Texts that are being packed.
+#[derive(Default)]
+pub(super) struct Packed(Vec<u8>);
 
+impl Packed {
+    pub(super) fn push(&mut self, text: &str) {
+        // One piece of memory for nearly everything.
+        if self.0.is_empty() {
+            self.0.reserve(256);
+        }
+        write_length(text.len(), &mut self.0);
+        self.0.extend_from_slice(text.as_bytes());
+    }
+}
+
+impl From<Packed> for Texts {
+    fn from(packed: Packed) -> Texts {
+        Texts(packed.0.into())
+    }
+}
+
+impl Texts {
     pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
         let mut rest = &self.0[..];
         std::iter::from_fn(move || {
@@ -61,7 +72,9 @@ mod tests {
     use super::*;
 
     fn check(texts: &[&str]) {
-        assert_eq!(Texts::new(texts).iter().collect::<Vec<_>>(), texts);
+        let mut packed = Packed::default();
+        texts.iter().for_each(|text| packed.push(text));
+        assert_eq!(Texts::from(packed).iter().collect::<Vec<_>>(), texts);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::series::Gauge;
 use crate::request::{Query, RequestInfo, Target};
 
 /// What a request was about, as far as metrics tell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct About {
     pub(super) verb: &'static str,
     /// Absent: a health check.
@@ -24,6 +24,14 @@ pub(super) struct About {
     pub(super) subresource: &'static str,
     pub(super) scope: &'static str,
     pub(super) dry_run: &'static str,
+}
+
+impl Hash for About {
+    /// Of what tells nearly all apart: it is looked up several times for every request.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.resource.hash(state);
+        self.verb.hash(state);
+    }
 }
 
 /// A built-in resource, told apart by its place in the catalogue, which is in order of group, version and name.

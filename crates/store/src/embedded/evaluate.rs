@@ -148,7 +148,7 @@ impl<'a> Pending<'a> {
             return read::range_now(self.index, request, revision);
         }
         let found = self.live_range(&request.range);
-        let kvs = found.into_iter().map(|(key, live)| live.kv(&key)).collect();
+        let kvs = found.into_iter().map(|(key, live)| live.kv(key)).collect();
         Ok(read::answer(self.revision, kvs, request))
     }
 
@@ -171,7 +171,7 @@ impl<'a> Pending<'a> {
         };
         let live = Live { value, create, modified: run.revision, version, lease, at: Position::UNKNOWN };
         self.write(put.key.clone(), Some(live), run);
-        let previous = old.filter(|_| put.previous).map(|old| old.kv(&put.key));
+        let previous = old.filter(|_| put.previous).map(|old| old.kv(put.key.clone()));
         Ok(OpAnswer::Put { previous })
     }
 
@@ -181,7 +181,7 @@ impl<'a> Pending<'a> {
         let mut previous = Vec::new();
         for (key, live) in found {
             if delete.previous {
-                previous.push(live.kv(&key));
+                previous.push(live.kv(key.clone()));
             }
             self.write(key, None, run);
         }
@@ -209,8 +209,8 @@ impl<'a> Pending<'a> {
         }
         let visible = self.index.live_range(range);
         let mut found: BTreeMap<Bytes, Live> =
-            visible.map(|(key, live)| (key.clone(), live.clone())).collect();
-        for (key, written) in self.written.range::<Bytes, _>(bounds(range)) {
+            visible.map(|(key, live)| (Bytes::copy_from_slice(key), live.clone())).collect();
+        for (key, written) in self.written.range::<[u8], _>(bounds(range)) {
             match written {
                 Some(live) => found.insert(key.clone(), live.clone()),
                 None => found.remove(key),

@@ -14,10 +14,13 @@ use std::{
     sync::Arc,
 };
 
+/// A key as it is kept: half as large as `Bytes`, which is what readers get.
+type Key = Arc<[u8]>;
+
 #[derive(Default)]
 pub(crate) struct Index {
     /// Boxed, because nodes of the map are little more than half full where keys come in order.
-    keys: BTreeMap<Bytes, Box<Versions>>,
+    keys: BTreeMap<Key, Box<Versions>>,
     /// Changes since the last trim, oldest first.
     history: VecDeque<Change>,
     revision: Revision,
@@ -29,6 +32,9 @@ pub(crate) struct Index {
     live_keys: u64,
     recent: Recent,
 }
+
+/// The history grows by an eighth, and by so many changes at least.
+const LEAST_GROWTH: usize = 1024;
 
 /// A key's newest value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +66,7 @@ struct Version {
 
 struct Change {
     revision: Revision,
-    key: Bytes,
+    key: Key,
     /// The whole event, while it is among the newest.
     event: Option<Box<Event>>,
 }
@@ -118,7 +124,7 @@ impl Index {
         self.live_keys = settled.len() as u64;
         self.live_bytes = settled.iter().map(|(key, live)| weight(key, live)).sum();
         let versions = |live| Box::new(Versions { live: Some(live), older: None });
-        self.keys = settled.into_iter().map(|(key, live)| (key, versions(live))).collect();
+        self.keys = settled.into_iter().map(|(key, live)| (Key::from(&*key), versions(live))).collect();
     }
 
     pub(crate) fn revision(&self) -> Revision {
@@ -150,7 +156,7 @@ impl Index {
     pub(crate) fn live_range<'a>(
         &'a self,
         range: &KeyRange,
-    ) -> impl Iterator<Item = (&'a Bytes, &'a Live)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a [u8], &'a Live)> + use<'a> {
         self.versions(range).filter_map(|(key, versions)| Some((key, versions.live.as_ref()?)))
     }
 
@@ -174,17 +180,18 @@ impl Index {
         &'a self,
         range: &KeyRange,
         revision: Revision,
-    ) -> impl Iterator<Item = (&'a Bytes, Existing<'a>)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a [u8], Existing<'a>)> + use<'a> {
         self.versions(range).filter_map(move |(key, versions)| Some((key, versions.at(revision)?)))
     }
 
-    pub(crate) fn found(&self, key: &Bytes, existing: &Existing<'_>) -> Found {
+    pub(crate) fn found(&self, key: &[u8], existing: &Existing<'_>) -> Found {
+        let key = Bytes::copy_from_slice(key);
         match *existing {
             Existing::Live(live) => Found::Here(live.kv(key)),
             Existing::Older(modified, at) => {
                 let file =
                     self.files.get(&at.file).expect("a file is kept while a readable version is in it");
-                Found::OnDisk { key: key.clone(), modified, at, file: file.clone() }
+                Found::OnDisk { key, modified, at, file: file.clone() }
             }
         }
     }
@@ -196,14 +203,11 @@ impl Index {
     }
 
     fn apply_one(&mut self, revision: Revision, write: Write) -> Applied {
-        let Write { key, live } = write;
-        // One copy of the key, of its own, serves all its versions: a caller's may hold on to a whole request.
-        let (key, versions) = match self.keys.entry(key) {
+        let Write { key: written, live } = write;
+        // One copy of the key serves all its versions.
+        let (key, versions) = match self.keys.entry(Key::from(&*written)) {
             Entry::Occupied(known) => (known.key().clone(), known.into_mut()),
-            Entry::Vacant(new) => {
-                let key = Bytes::copy_from_slice(new.key());
-                (key.clone(), self.keys.entry(key).or_default())
-            }
+            Entry::Vacant(new) => (new.key().clone(), new.insert(Box::default())),
         };
         let old = std::mem::replace(&mut versions.live, live.clone());
         if let Some(old) = &old {
@@ -218,9 +222,9 @@ impl Index {
             }
             None => versions.push(Version { modified: revision, at: None }),
         }
-        self.remember(revision, key.clone(), live.as_ref(), old.as_ref());
+        self.remember(revision, key, live.as_ref(), old.as_ref());
         let lease = |live: Option<Live>| live.and_then(|live| live.lease);
-        Applied { key, old_lease: lease(old), new_lease: lease(live) }
+        Applied { key: written, old_lease: lease(old), new_lease: lease(live) }
     }
 
     /// From now on the newest changes hold their events, up to so many bytes.
@@ -228,16 +232,22 @@ impl Index {
         self.recent.limit = bytes;
     }
 
-    fn remember(&mut self, revision: Revision, key: Bytes, live: Option<&Live>, old: Option<&Live>) {
+    fn remember(&mut self, revision: Revision, key: Key, live: Option<&Live>, old: Option<&Live>) {
+        // Twice the memory for twice the changes would be too much: most of the time nearly half of it would lie idle.
+        if self.history.len() == self.history.capacity() {
+            self.history.reserve_exact(LEAST_GROWTH.max(self.history.len() / 8));
+        }
         if self.recent.limit == 0 {
             self.history.push_back(Change { revision, key, event: None });
             return;
         }
+        // Not the writer's copy, which may hold on to a whole request.
+        let named = Bytes::copy_from_slice(&key);
         let (kind, kv) = match live {
-            Some(live) => (EventKind::Put, live.kv(&key)),
-            None => (EventKind::Delete, deletion(&key, revision)),
+            Some(live) => (EventKind::Put, live.kv(named.clone())),
+            None => (EventKind::Delete, deletion(named.clone(), revision)),
         };
-        let event = Event { kind, kv, previous: old.map(|old| old.kv(&key)) };
+        let event = Event { kind, kv, previous: old.map(|old| old.kv(named)) };
         self.recent.bytes += held(&event);
         self.recent.changes += 1;
         self.history.push_back(Change { revision, key, event: Some(Box::new(event)) });
@@ -290,7 +300,10 @@ impl Index {
         let previous = previous.map(|existing| self.found(&change.key, &existing));
         let (kind, kv) = match versions.at(change.revision) {
             Some(existing) => (EventKind::Put, self.found(&change.key, &existing)),
-            None => (EventKind::Delete, Found::Here(deletion(&change.key, change.revision))),
+            None => (
+                EventKind::Delete,
+                Found::Here(deletion(Bytes::copy_from_slice(&change.key), change.revision)),
+            ),
         };
         FoundEvent::Pieces { kind, kv, previous }
     }
@@ -323,7 +336,7 @@ impl Index {
         self.oldest_change().is_some_and(|oldest| oldest <= revision)
     }
 
-    fn forget_before(&mut self, key: &Bytes, revision: Revision) {
+    fn forget_before(&mut self, key: &[u8], revision: Revision) {
         let Some(versions) = self.keys.get_mut(key) else { return };
         versions.forget_before(revision);
         if versions.live.is_none() && versions.older.is_none() {
@@ -350,7 +363,7 @@ impl Index {
 
     /// The newest revision that changed a key of `range`, as far back as the history reaches.
     pub(crate) fn newest_change(&self, range: &KeyRange) -> Revision {
-        let newest = |(_, versions): (&Bytes, &Versions)| versions.newest();
+        let newest = |(_, versions): (&[u8], &Versions)| versions.newest();
         self.versions(range).map(newest).max().unwrap_or_default()
     }
 
@@ -371,9 +384,9 @@ impl Index {
         self.files.remove(&id);
     }
 
-    fn versions<'a>(&'a self, range: &KeyRange) -> impl Iterator<Item = (&'a Bytes, &'a Versions)> + use<'a> {
-        let (start, end) = bounds(range);
-        self.keys.range::<Bytes, _>((start, end)).map(|(key, versions)| (key, &**versions))
+    fn versions<'a>(&'a self, range: &KeyRange) -> impl Iterator<Item = (&'a [u8], &'a Versions)> + use<'a> {
+        let found = self.keys.range::<[u8], _>(bounds(range));
+        found.map(|(key, versions)| (&**key, &**versions))
     }
 }
 
@@ -400,9 +413,9 @@ pub(crate) struct Applied {
 }
 
 impl Live {
-    pub(crate) fn kv(&self, key: &Bytes) -> KeyValue {
+    pub(crate) fn kv(&self, key: Bytes) -> KeyValue {
         KeyValue {
-            key: key.clone(),
+            key,
             value: self.value.clone(),
             create_revision: self.create,
             mod_revision: self.modified,
@@ -457,20 +470,20 @@ impl Versions {
 }
 
 /// The bounds of a range, for an ordered map. A range that ends before it starts is empty.
-pub(crate) fn bounds(range: &KeyRange) -> (Bound<Bytes>, Bound<Bytes>) {
-    let start = range.start().clone();
+pub(crate) fn bounds(range: &KeyRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    let start: &[u8] = range.start();
     let end = match range.end() {
-        End::Single => Bound::Included(start.clone()),
-        End::Before(end) if *end <= start => Bound::Excluded(start.clone()),
-        End::Before(end) => Bound::Excluded(end.clone()),
+        End::Single => Bound::Included(start),
+        End::Before(end) if **end <= *start => Bound::Excluded(start),
+        End::Before(end) => Bound::Excluded(&**end),
         End::Unbounded => Bound::Unbounded,
     };
     (Bound::Included(start), end)
 }
 
-fn deletion(key: &Bytes, revision: Revision) -> KeyValue {
+fn deletion(key: Bytes, revision: Revision) -> KeyValue {
     KeyValue {
-        key: key.clone(),
+        key,
         value: Bytes::new(),
         create_revision: Revision::ZERO,
         mod_revision: revision,
@@ -486,7 +499,7 @@ fn held(event: &Event) -> usize {
 }
 
 /// What a live key takes in a file.
-fn weight(key: &Bytes, live: &Live) -> u64 {
+fn weight(key: &[u8], live: &Live) -> u64 {
     const FRAME_AND_RECORD: usize = super::frame::HEADER + 1 + 8 + 8 + 8 + 4 + 4;
     (FRAME_AND_RECORD + key.len() + live.value.len()) as u64
 }

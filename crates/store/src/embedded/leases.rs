@@ -49,9 +49,10 @@ impl Leases {
         }
     }
 
-    pub(crate) fn attach(&mut self, id: LeaseId, key: Bytes) {
+    pub(crate) fn attach(&mut self, id: LeaseId, key: &[u8]) {
         if let Some(lease) = self.leases.get_mut(&id) {
-            lease.keys.insert(key);
+            // A copy of its own: the caller's may hold on to a whole request.
+            lease.keys.insert(Bytes::copy_from_slice(key));
         }
     }
 
@@ -61,7 +62,7 @@ impl Leases {
             lease.keys.remove(key);
         }
         if let Some(id) = to {
-            self.attach(id, key.clone());
+            self.attach(id, key);
         }
     }
 

@@ -24,7 +24,7 @@ pub(crate) fn page(index: &Index, range: &KeyRange, revision: Revision, wanted: 
     let mut page = Page { found: Vec::new(), count: 0, next: None };
     for (seen, (key, existing)) in index.at(range, revision).enumerate() {
         if seen == PAGE {
-            page.next = Some(key.clone());
+            page.next = Some(Bytes::copy_from_slice(key));
             break;
         }
         page.count += 1;

@@ -365,7 +365,7 @@ impl<'a> Recovery<'a> {
         let keys = crate::KeyRange::all();
         for (key, live) in self.index.live_range(&keys) {
             if let Some(id) = live.lease {
-                self.leases.attach(id, key.clone());
+                self.leases.attach(id, key);
             }
         }
         let needed: BTreeSet<FileId> = self.manifest.parts.iter().filter_map(|part| part.file).collect();
