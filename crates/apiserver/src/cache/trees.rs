@@ -14,8 +14,10 @@ use coracle_api::resource_version::ResourceVersion;
 
 use super::Entry;
 
-/// So many trees are held: what a burst of changes brings before the last reader has come to the first of them.
-const HELD: usize = 1024;
+/// So many trees are held, and trees of so many bytes of text: what a burst of changes brings before the last reader, and
+/// the next writer, have come to the first of them.
+const MOST_HELD: usize = 4096;
+const MOST_BYTES: usize = 8 << 20;
 
 const OWNERS: &str = "managedFields";
 
@@ -33,9 +35,38 @@ struct Known {
     owners: Weak<Value>,
 }
 
-/// The trees that were made last, and the owners of their fields.
+/// The trees that were made last.
 #[derive(Debug, Default)]
-pub struct SharedTrees(Mutex<VecDeque<(Arc<Value>, Arc<Value>)>>);
+pub struct SharedTrees(Mutex<Newest>);
+
+#[derive(Debug, Default)]
+struct Newest {
+    trees: VecDeque<Held>,
+    /// What their texts come to.
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Held {
+    _tree: Arc<Value>,
+    _owners: Arc<Value>,
+    bytes: usize,
+}
+
+impl Newest {
+    /// Returns those that have to go. A tree takes a while to be let go of, and nobody is to wait for that.
+    fn push(&mut self, held: Held) -> Vec<Held> {
+        self.bytes += held.bytes;
+        self.trees.push_back(held);
+        let mut gone = Vec::new();
+        while self.trees.len() > MOST_HELD || self.bytes > MOST_BYTES {
+            let Some(oldest) = self.trees.pop_front() else { break };
+            self.bytes -= oldest.bytes;
+            gone.push(oldest);
+        }
+        gone
+    }
+}
 
 impl SharedTrees {
     /// The object as a tree in the version that is kept, with its resourceVersion and without `managedFields`.
@@ -45,7 +76,7 @@ impl SharedTrees {
         if let Some(made) = known.tree.upgrade() {
             return made;
         }
-        self.hold(&mut known, entry.value(of))
+        self.hold(&mut known, entry.value(of), entry.bytes().len())
     }
 
     /// The object as a tree of one's own, with all there is: what a writer begins with. Whoever wrote it last left it
@@ -69,25 +100,22 @@ impl SharedTrees {
         }
         written.meta_mut().set_resource_version(ResourceVersion(entry.revision.get()));
         debug_assert_eq!(written, entry.value(of), "a writer left another tree than readers would read");
-        self.hold(&mut lock(&entry.tree.0), written);
+        self.hold(&mut lock(&entry.tree.0), written, entry.bytes().len());
     }
 
-    fn hold(&self, known: &mut Known, mut whole: Value) -> Arc<Value> {
+    fn hold(&self, known: &mut Known, mut whole: Value, bytes: usize) -> Arc<Value> {
         let owners = Arc::new(whole.meta_mut().members().remove(OWNERS).unwrap_or_default());
         let tree = Arc::new(whole);
         *known = Known { tree: Arc::downgrade(&tree), owners: Arc::downgrade(&owners) };
-        let mut held = lock(&self.0);
-        let oldest = if held.len() == HELD { held.pop_front() } else { None };
-        held.push_back((tree.clone(), owners));
-        drop(held);
-        // A tree takes a while to be let go of, and nobody is to wait for that.
-        drop(oldest);
+        let gone = lock(&self.0).push(Held { _tree: tree.clone(), _owners: owners, bytes });
+        drop(gone);
         tree
     }
 
     /// Nothing happens: nobody will ask for what happened last.
     pub fn let_go(&self) {
-        lock(&self.0).clear();
+        let gone = std::mem::take(&mut *lock(&self.0));
+        drop(gone);
     }
 }
 
@@ -124,5 +152,21 @@ mod tests {
         assert!(entry.tree.0.lock().unwrap().tree.upgrade().is_none());
         assert_eq!(trees.whole(&entry, of), entry.value(of));
         assert_eq!(trees.of(&entry, of).at(&["data", "e"]).and_then(Value::as_str), Some("f"));
+    }
+
+    #[test]
+    fn the_newest_are_held_up_to_a_number_and_a_size() {
+        let held = |bytes| Held { _tree: Arc::default(), _owners: Arc::default(), bytes };
+        let mut newest = Newest::default();
+        assert!((0..MOST_HELD).all(|_| newest.push(held(1)).is_empty()));
+        assert_eq!(newest.push(held(1)).len(), 1, "one comes, one goes");
+        assert_eq!(newest.push(held(MOST_BYTES - 10)).len(), MOST_HELD - 10);
+        assert_eq!((newest.trees.len(), newest.bytes), (11, MOST_BYTES));
+        assert_eq!(
+            newest.push(held(MOST_BYTES + 1)).len(),
+            12,
+            "what is too large for all is not held either"
+        );
+        assert_eq!((newest.trees.len(), newest.bytes), (0, 0));
     }
 }
