@@ -1,5 +1,6 @@
 //! A component as a process: its runtime, its data directory, the signals that end it, the line that says it is ready.
 
+use std::fmt::Display;
 use std::future::Future;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -85,6 +86,29 @@ pub(crate) fn open_store(folder: &Path, config: Config) -> Result<Arc<Embedded>,
     fs::create_dir_all(folder).map_err(fail)?;
     let files = RealFiles::new(crate::store::folder(folder)).map_err(fail)?;
     Ok(Arc::new(Embedded::open(config, Arc::new(files), Arc::new(SystemClock::default()))?))
+}
+
+/// Prints what a command was asked for. Where whoever read it has seen enough, the command ends as others do then.
+pub(crate) fn print(text: impl Display) {
+    let mut out = io::stdout().lock();
+    if let Err(error) = write!(out, "{text}").and_then(|()| out.flush()) {
+        unread(&error);
+    }
+}
+
+pub(crate) fn print_line(text: impl Display) {
+    print(format_args!("{text}\n"));
+}
+
+/// Ends a command that has nobody left to print for.
+pub(crate) fn unread(error: &io::Error) -> ! {
+    /// What a shell shows of a process that SIGPIPE ended.
+    const PIPE_BROKE: i32 = 128 + 13;
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        process::exit(PIPE_BROKE);
+    }
+    tracing::error!(%error, "standard output cannot be written");
+    process::exit(1)
 }
 
 /// Says that it is ready. Whoever waited for that may have gone by the second line, which ends nothing.

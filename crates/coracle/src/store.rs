@@ -107,16 +107,15 @@ struct Migrate {
     above_revision: Option<u64>,
 }
 
-#[expect(clippy::print_stdout, reason = "the report is what the command is for")]
 pub(crate) fn run(store: &Store) -> Result<(), Error> {
     match &store.command {
-        Command::Backup { data_dir, file } => println!("{}", backup(data_dir, file)?),
+        Command::Backup { data_dir, file } => process::print_line(backup(data_dir, file)?),
         Command::Restore { data_dir, above_revision, file } => {
             let above = above_revision.map(Revision::new);
-            println!("{}", commands::restore(file, &folder(data_dir), above)?);
+            process::print_line(commands::restore(file, &folder(data_dir), above)?);
         }
-        Command::Migrate(migrate) => println!("{}", process::block_on(migrate.run())??),
-        Command::Check { data_dir } => println!("{}", commands::check(&folder(data_dir))?),
+        Command::Migrate(migrate) => process::print_line(process::block_on(migrate.run())??),
+        Command::Check { data_dir } => process::print_line(commands::check(&folder(data_dir))?),
     }
     Ok(())
 }

@@ -8,10 +8,11 @@ use coracle_api::node_affinity::{NodeView, RequiredNodeAffinity};
 use coracle_api::quantity::Quantity;
 use coracle_api::taint::{Taint, Toleration, find_untolerated};
 use coracle_api::{Map, Value, resource_name, typed};
-use k8s_openapi::api::core::v1::{ContainerPort, Pod};
+use k8s_openapi::api::core::v1::{AppArmorProfile, ContainerPort, Pod};
 
 use crate::pod::PodView;
 use crate::requests::{Amounts, requests};
+use crate::sysctls;
 
 /// The node, and who is on it.
 pub struct Place<'a> {
@@ -19,6 +20,8 @@ pub struct Place<'a> {
     pub node: &'a Value,
     /// The pods that have been taken and are not over.
     pub pods: &'a [Arc<Pod>],
+    /// Kernel parameters that pods may set beside the safe ones.
+    pub sysctls: &'a [String],
 }
 
 /// Why a pod is not taken: it fails with this.
@@ -56,7 +59,25 @@ pub fn admit(pod: &Pod, place: &Place<'_>) -> Result<(), Refusal> {
     if !is_static && find_untolerated(taints, &tolerations, false).is_some() {
         return Err(predicate("TaintToleration", "node(s) had taints that the pod didn't tolerate"));
     }
+    if let Some(message) = sysctls::forbidden(pod, place.sysctls) {
+        return Err(Refusal { reason: "SysctlForbidden".to_owned(), message });
+    }
+    if wants_app_armor(pod) {
+        let message = "Cannot enforce AppArmor: this node does not support AppArmor".to_owned();
+        return Err(Refusal { reason: "AppArmor".to_owned(), message });
+    }
     Ok(())
+}
+
+/// Whether a pod is to be confined by a profile: it must not run without.
+fn wants_app_armor(pod: &Pod) -> bool {
+    let confines =
+        |profile: Option<&AppArmorProfile>| profile.is_some_and(|profile| profile.type_ != "Unconfined");
+    let spec = pod.pod_spec();
+    let all = spec.init_containers.iter().flatten().chain(&spec.containers);
+    let mut own = all.map(|container| container.security_context.as_ref()?.app_armor_profile.as_ref());
+    confines(spec.security_context.as_ref().and_then(|context| context.app_armor_profile.as_ref()))
+        || own.any(confines)
 }
 
 fn predicate(name: &str, text: &str) -> Refusal {
@@ -145,7 +166,7 @@ mod tests {
             status: {allocatable: {cpu: 2, memory: 1Gi, pods: 3}}";
         let node = yaml::decode(node.as_bytes()).unwrap();
         let others: Vec<Arc<Pod>> = others.iter().map(|spec| Arc::new(pod(spec))).collect();
-        let answer = admit(&pod(spec), &Place { node: &node, pods: &others });
+        let answer = admit(&pod(spec), &Place { node: &node, pods: &others, sysctls: &[] });
         let expected = refused
             .map(|(reason, message)| Refusal { reason: reason.to_owned(), message: message.to_owned() });
         assert_eq!(answer.err(), expected, "{spec}");
@@ -184,6 +205,27 @@ mod tests {
             &format!("{{{TOLERANT}, os: {{name: windows}}, containers: []}}"),
             &[],
             Some(("PodOSNotSupported", text)),
+        );
+    }
+
+    #[test]
+    fn a_pod_that_could_not_be_confined_as_it_wants_is_refused() {
+        let of_pod =
+            |context: &str| format!("{{{TOLERANT}, securityContext: {{{context}}}, containers: []}}");
+        let of_container = |profile: &str| {
+            let context = format!("securityContext: {{appArmorProfile: {{type: {profile}}}}}");
+            format!("{{{TOLERANT}, containers: [{{name: c, {context}}}]}}")
+        };
+        let text = "Cannot enforce AppArmor: this node does not support AppArmor";
+        check(&of_pod("appArmorProfile: {type: RuntimeDefault}"), &[], Some(("AppArmor", text)));
+        check(&of_pod("appArmorProfile: {type: Unconfined}"), &[], None);
+        check(&of_container("RuntimeDefault"), &[], Some(("AppArmor", text)));
+        check(&of_container("Unconfined"), &[], None);
+        let text = r#"forbidden sysctl: "net.core.somaxconn" not allowlisted"#;
+        check(
+            &of_pod("sysctls: [{name: net.core.somaxconn, value: '1'}]"),
+            &[],
+            Some(("SysctlForbidden", text)),
         );
     }
 

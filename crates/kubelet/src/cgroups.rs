@@ -24,16 +24,19 @@ use crate::spec::resources::{period, quota, shares};
 pub(crate) struct PodGroups {
     hierarchies: Arc<Hierarchies>,
     root: String,
+    /// Most processes and threads of a pod.
+    pids: Option<i64>,
     /// The shares that pods which ask for something have as a class; 0: none were set yet.
     shared: Arc<AtomicI64>,
 }
 
 impl PodGroups {
     /// Finds the host's hierarchies, and makes the tree and its branches below `root`.
-    pub(crate) async fn open(root: &str) -> Result<PodGroups, Error> {
+    pub(crate) async fn open(root: &str, pids: Option<u32>) -> Result<PodGroups, Error> {
         let groups = PodGroups {
             hierarchies: Arc::new(Hierarchies::detect()?),
             root: format!("{}/kubepods", root.trim_end_matches('/')),
+            pids: pids.map(i64::from),
             shared: Arc::default(),
         };
         let made = groups.clone();
@@ -54,7 +57,7 @@ impl PodGroups {
 
     /// What makes the group of a pod, with the limits of the whole pod; on a thread that may wait.
     pub(crate) fn ensure(&self, pod: &Pod) -> impl FnOnce() -> Result<(), Error> + Send + 'static {
-        let (leaf, limits) = (self.leaf(pod), of_pod(pod));
+        let (leaf, limits) = (self.leaf(pod), Limits { pids: self.pids, ..of_pod(pod) });
         move || {
             leaf.create()?;
             leaf.limit(&limits)

@@ -32,6 +32,10 @@ pub struct Config {
     /// How large the logs of containers may get.
     pub logs: LogRotation,
     pub max_pods: u32,
+    /// Most processes and threads of one pod; none: as many as the host lets it have.
+    pub pod_pids: Option<u32>,
+    /// Kernel parameters that pods may set beside the safe ones: names, or how names begin followed by `*`.
+    pub unsafe_sysctls: Vec<String>,
     /// Where the kubelet's own API is served.
     pub port: u16,
     /// As the node tells it: `v1.36.0`.

@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) environments: Arc<dyn Environments>,
     pub(crate) probes: Arc<dyn Probes>,
     pub(crate) hooks: Arc<dyn Hooks>,
+    /// Kernel parameters that pods may set beside the safe ones.
+    pub(crate) sysctls: Vec<String>,
     pub(crate) groups: PodGroups,
     pub(crate) publisher: Publisher,
     pub(crate) puller: Puller,
@@ -165,7 +167,8 @@ impl Kubelet {
             environments: Arc::new(Environment::new(&host, references)),
             probes: Arc::new(probes),
             hooks: Arc::new(ContainerHooks::new(&host)),
-            groups: PodGroups::open(&self.config.cgroup_root).await?,
+            groups: PodGroups::open(&self.config.cgroup_root, self.config.pod_pids).await?,
+            sysctls: self.config.unsafe_sysctls.clone(),
             publisher: Publisher::new(&host.client, self.pods.clone(), &self.tasks),
             puller: Puller::default(),
             crashes: BackOff::default(),

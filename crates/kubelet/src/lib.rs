@@ -43,6 +43,7 @@ pub mod server;
 mod sources;
 pub mod spec;
 pub mod status;
+mod sysctls;
 pub mod volumes;
 mod worker;
 

@@ -136,7 +136,7 @@ impl Sources {
         }
         let node = self.node.get(&ObjectKey::cluster(&self.shared.host.node_name))?;
         let pods = active(&self.shared.roster);
-        admit(pod, &Place { node: &node.object, pods: &pods }).err()
+        admit(pod, &Place { node: &node.object, pods: &pods, sysctls: &self.shared.sysctls }).err()
     }
 
     /// Gives the classes of pods their shares of the processors, now that others are here.

@@ -18,6 +18,8 @@ use coracle_runtime::images::{
     Deed, Image as Known, ImageError, ImageStore, ImagesConfig, Keyring, Reference, ReferenceError,
 };
 
+use crate::process;
+
 /// Imports, pulls, lists, removes and shows the images of a node.
 #[derive(Args)]
 pub(crate) struct Image {
@@ -112,30 +114,28 @@ pub(crate) fn run(image: &Image) -> Result<(), CommandError> {
     runtime.map_err(CommandError::Runtime)?.block_on(act(&image.place, &image.command))
 }
 
-#[expect(clippy::print_stdout, reason = "the result is what the command is for")]
 async fn act(place: &Place, command: &Command) -> Result<(), CommandError> {
     match command {
         Command::Import { name, pin, files } => import(place, name.as_deref(), *pin, files).await?,
-        Command::Pull { registry, image } => println!("{}", pull(place, registry, image).await?),
+        Command::Pull { registry, image } => process::print_line(pull(place, registry, image).await?),
         Command::Ls { quiet } => {
             let images = place.to_look()?.list_images(ImageFilter::default()).await?;
-            print!("{}", if *quiet { show::ids(&images) } else { show::table(&images) });
+            process::print(if *quiet { show::ids(&images) } else { show::table(&images) });
         }
         Command::Rm { images } => {
             for image in images {
-                println!("{}", remove(place, image).await?);
+                process::print_line(remove(place, image).await?);
             }
         }
         Command::Inspect { image } => {
             let status = place.to_look()?.image_status(spec(image), true).await?;
             let found = status.image.ok_or_else(|| ImageError::Absent(image.clone()))?;
-            println!("{}", show::json(&found, &status.info));
+            process::print_line(show::json(&found, &status.info));
         }
     }
     Ok(())
 }
 
-#[expect(clippy::print_stdout, reason = "the result is what the command is for")]
 async fn import(
     place: &Place,
     name: Option<&str>,
@@ -152,7 +152,7 @@ async fn import(
         let path = absolute(file)?;
         let deed = Deed::Import { path, name: name.map(str::to_owned), pinned };
         for image in place.change(&deed).await? {
-            println!("{}", title(&image));
+            process::print_line(title(&image));
         }
     }
     Ok(())

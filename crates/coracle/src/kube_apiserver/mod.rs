@@ -45,12 +45,11 @@ pub(crate) enum ServerError {
     Run(#[from] RunError),
 }
 
-#[expect(clippy::print_stdout, reason = "help and version are what the command was asked for")]
 pub(crate) fn run(command: &KubeApiserver) -> Result<(), ServerError> {
     let mut options = Options::default();
     match command_line::parse(&flags::TABLE, &command.arguments, &mut options)? {
-        Asked::Help => print!("{}", command_line::help(&flags::TABLE)),
-        Asked::Version => println!("Kubernetes {}", coracle_apiserver::VERSION),
+        Asked::Help => process::print(command_line::help(&flags::TABLE)),
+        Asked::Version => process::print_line(format_args!("Kubernetes {}", coracle_apiserver::VERSION)),
         Asked::Run => {
             process::log(options.verbosity);
             process::block_on(serve(&options))??;

@@ -46,7 +46,7 @@ use crate::running;
 use crate::storage::{Storage, StorageError};
 use crate::world::WORLD;
 pub(crate) use file::FileError;
-use flags::{CniFlags, Component, EtcdFlags, NetworkFlags, NodeFlags, etcd_address};
+use flags::{CniFlags, Component, EtcdFlags, NetworkFlags, NodeFlags, PodFlags, etcd_address};
 use node::{Node, NodeError};
 use place::{Place, PlaceError, Wanted, nth_address};
 
@@ -76,6 +76,8 @@ pub(crate) struct Server {
     network: NetworkFlags,
     #[command(flatten)]
     cni: CniFlags,
+    #[command(flatten)]
+    pods: PodFlags,
     /// Also show the store as an etcd, for etcdctl: unix:///PATH, or HOST:PORT with the cluster's own certificates
     /// (DIR/pki: ca.crt, and admin.crt with admin.key for the client)
     #[arg(long, value_name = "ADDRESS", value_parser = etcd_address)]
@@ -267,6 +269,8 @@ impl Server {
             domain: self.network.cluster_domain.clone(),
             journal,
             kubelet_port: self.network.kubelet_port,
+            pod_pids: self.pods.pids(),
+            unsafe_sysctls: self.pods.allowed_unsafe_sysctls.clone(),
             has_proxy: !self.disable.contains(&Component::Proxy),
             has_dns: !self.disable.contains(&Component::Dns),
         }))

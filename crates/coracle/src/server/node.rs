@@ -49,6 +49,9 @@ pub(super) struct Settings {
     pub(super) certificate: Pair,
     /// The port that was asked for.
     pub(super) kubelet_port: Option<u16>,
+    /// Most processes and threads of one pod.
+    pub(super) pod_pids: Option<u32>,
+    pub(super) unsafe_sysctls: Vec<String>,
     pub(super) has_proxy: bool,
     pub(super) has_dns: bool,
 }
@@ -213,6 +216,8 @@ fn begin_kubelet(
         resolv_conf: PathBuf::from("/etc/resolv.conf"),
         logs: LogRotation::default(),
         max_pods: 110,
+        pod_pids: settings.pod_pids,
+        unsafe_sysctls: settings.unsafe_sysctls.clone(),
         port: listener.local_addr().map_or(settings.place.kubelet_port, |address| address.port()),
         version: coracle_apiserver::VERSION.to_owned(),
         journal: settings.journal.clone(),

@@ -89,13 +89,12 @@ struct Found {
     below: Vec<Value>,
 }
 
-#[expect(clippy::print_stdout, reason = "this is what the command was asked for")]
 pub(crate) fn run(command: &Why) -> Result<(), WhyError> {
     let found = process::block_on(find_out(command))??;
     let (entries, verdict) = (timeline::entries(&found), verdict::verdict(&found));
     match command.output {
-        Output::Text => print!("{}", show::text(&found, &verdict, &entries)),
-        Output::Json => println!("{}", show::json(&found, &verdict, &entries)),
+        Output::Text => process::print(show::text(&found, &verdict, &entries)),
+        Output::Json => process::print_line(show::json(&found, &verdict, &entries)),
     }
     Ok(())
 }

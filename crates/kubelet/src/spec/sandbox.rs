@@ -20,6 +20,10 @@ pub fn config(
     layout: &Layout,
     cgroup_parent: &str,
 ) -> Result<PodSandboxConfig, SpecError> {
+    if pod.pod_spec().host_users == Some(false) {
+        // To run it as the host's users would be less than it was promised.
+        return Err(SpecError("RuntimeClass handler \"\" does not support user namespaces".to_owned()));
+    }
     let hostname = match pod.is_host_network() {
         true => String::new(),
         false => {

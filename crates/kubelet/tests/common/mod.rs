@@ -43,6 +43,8 @@ impl World {
             manifests: Some(self.machine.folder().join("manifests")),
             logs: self.logs.clone(),
             max_pods: 110,
+            pod_pids: None,
+            unsafe_sysctls: Vec::new(),
             port: 10250,
             version: "v1.36.0".to_owned(),
             journal: Journal::new(),

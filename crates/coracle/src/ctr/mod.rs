@@ -1,5 +1,7 @@
 //! `coracle ctr`: pods and containers of this node, without an API server: what runs, its logs, a command inside.
 
+mod show;
+
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
 use std::path::PathBuf;
@@ -11,6 +13,7 @@ use coracle_runtime::{Config, Observer};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::instance::{DEFAULT_DATA_DIR, Instance};
+use crate::process;
 
 /// Looks at the pods and containers of this node, and into them. Nothing is started or stopped.
 #[derive(Args)]
@@ -135,19 +138,19 @@ fn config(ctr: &Ctr) -> Result<Config, CtrError> {
     })
 }
 
-#[expect(clippy::print_stdout, reason = "the list is what the command is for")]
 fn pods(observer: &Observer) {
-    println!("{:<14}{:<10}{:<20}NAME", "POD ID", "STATE", "NAMESPACE");
+    let mut lines = format!("{:<14}{:<10}{:<20}NAME\n", "POD ID", "STATE", "NAMESPACE");
     for pod in observer.pods() {
         let state = if pod.state() == PodSandboxState::SandboxReady { "Ready" } else { "NotReady" };
         let metadata = pod.metadata.unwrap_or_default();
-        println!("{:<14}{state:<10}{:<20}{}", short(&pod.id), metadata.namespace, metadata.name);
+        let (id, namespace, name) = (short(&pod.id), metadata.namespace, metadata.name);
+        lines += &format!("{id:<14}{state:<10}{namespace:<20}{name}\n");
     }
+    process::print(lines);
 }
 
-#[expect(clippy::print_stdout, reason = "the list is what the command is for")]
 fn containers(observer: &Observer, all: bool) {
-    println!("{:<14}{:<14}{:<10}{:<20}IMAGE", "CONTAINER", "POD ID", "STATE", "NAME");
+    let mut lines = format!("{:<14}{:<14}{:<10}{:<20}IMAGE\n", "CONTAINER", "POD ID", "STATE", "NAME");
     for container in observer.containers() {
         let state = match container.state() {
             ContainerState::ContainerCreated => "Created",
@@ -164,8 +167,9 @@ fn containers(observer: &Observer, all: bool) {
         // A kubelet asks for the id that it resolved, and tells what the user wrote.
         let image =
             if image.user_specified_image.is_empty() { image.image } else { image.user_specified_image };
-        println!("{id:<14}{pod:<14}{state:<10}{name:<20}{image}");
+        lines += &format!("{id:<14}{pod:<14}{state:<10}{name:<20}{image}\n");
     }
+    process::print(lines);
 }
 
 fn short(id: &str) -> &str {
@@ -186,16 +190,17 @@ fn logs(observer: &Observer, id: &str) -> Result<(), CtrError> {
         };
         let sink: &mut dyn io::Write = if stream == b"stderr" { &mut err } else { &mut out };
         let end: &[u8] = if tag == b"P" { b"" } else { b"\n" };
-        sink.write_all(text).and_then(|()| sink.write_all(end)).map_err(CtrError::Streams)?;
+        if let Err(error) = sink.write_all(text).and_then(|()| sink.write_all(end)) {
+            process::unread(&error);
+        }
     }
     Ok(())
 }
 
-#[expect(clippy::print_stdout, reason = "what is known is what the command is for")]
 fn inspect(observer: &Observer, id: &str) -> Result<(), CtrError> {
     match observer.container(id) {
-        Ok(container) => println!("{container:#?}"),
-        Err(_) => println!("{:#?}", observer.pod(id)?),
+        Ok(container) => process::print(show::container(&container)),
+        Err(_) => process::print(show::pod(&observer.pod(id)?)),
     }
     Ok(())
 }
@@ -207,7 +212,10 @@ async fn exec(session: Session) -> Result<(), CtrError> {
         tokio::spawn(async move { tokio::io::copy(&mut tokio::io::stdin(), &mut input).await.map(drop) });
     }
     let (out, err) = tokio::join!(copy(stdout, tokio::io::stdout()), copy(stderr, tokio::io::stderr()));
-    out.and(err).map_err(CtrError::Streams)?;
+    match out.and(err) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => process::unread(&error),
+        done => done.map_err(CtrError::Streams)?,
+    }
     match exit.await {
         Ok(0) => Ok(()),
         Ok(code) => Err(CtrError::Exit(code)),
