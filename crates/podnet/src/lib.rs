@@ -130,6 +130,11 @@ pub enum Error {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Plugin(#[from] PluginError),
+    #[error(
+        "failed to find plugin {kind:?} in path {folders:?}, which network {network:?} had when the pod was connected: \
+         put it there, or mend the configuration of the network in {configurations:?}"
+    )]
+    PluginGone { kind: String, folders: Vec<PathBuf>, network: String, configurations: PathBuf },
     #[error("the pod network has stopped")]
     Stopped,
 }

@@ -148,6 +148,90 @@ fn what_a_plugin_complains_about_is_passed_on_and_undone() {
 }
 
 #[test]
+fn a_plugin_that_cannot_undo_its_part_keeps_the_others_from_nothing() {
+    let place = Place::new();
+    let flag = place.path("stuck");
+    place.script(
+        "stuck",
+        &format!(r#"[ -e {} ] && echo '{{"code": 11, "msg": "stuck"}}' && exit 1; exit 0"#, flag.display()),
+    );
+    place.script("last", "exit 0");
+    let bridge = bridge(&place);
+    place.configure(&json!({
+        "cniVersion": "1.0.0", "name": "test", "plugins": [bridge, {"type": "stuck"}, {"type": "last"}],
+    }));
+    on_a_node(&place, vec![place.path("bin"), PLUGINS.into()], async |node, network| {
+        let namespace = Namespace::new();
+        let pod = pod(1, &namespace);
+        fs::write(&flag, "").unwrap();
+        let error = network.attach(&pod).await.unwrap_err();
+        assert!(error.to_string().contains("stuck"), "{error}");
+        assert_eq!(place.reserved(), [""; 0], "the address is given back, whoever fails");
+        assert_eq!(node.run("ip", "-o link show master cni0"), "", "and so is the interface");
+        fs::remove_file(place.path("log")).unwrap();
+        let error = network.detach(&pod).await.unwrap_err();
+        assert!(error.to_string().contains("stuck"), "{error}");
+        assert_eq!(place.calls(), ["DEL last", "DEL stuck"], "in reverse, and all of them");
+        fs::remove_file(&flag).unwrap();
+        network.detach(&pod).await.unwrap();
+        assert_eq!(fs::read_dir(place.path("cache/results")).unwrap().count(), 0);
+    });
+}
+
+#[test]
+fn a_plugin_that_is_not_there_is_missed_before_anything_is_made() {
+    let place = Place::new();
+    place.script("good", "exit 0");
+    place.configure(&json!({"name": "n", "plugins": [{"type": "good"}, {"type": "absent"}]}));
+    on_a_node(&place, vec![place.path("bin")], async |_, network| {
+        let namespace = Namespace::new();
+        let error = network.attach(&pod(1, &namespace)).await.unwrap_err();
+        assert!(error.to_string().contains("failed to find plugin \"absent\""), "{error}");
+        assert_eq!(place.calls(), [""; 0]);
+        assert!(!place.path("cache/results").exists());
+        network.detach(&pod(1, &namespace)).await.unwrap();
+    });
+}
+
+#[test]
+fn a_plugin_that_went_meanwhile_is_done_without_once_the_network_is_mended() {
+    let place = Place::new();
+    place.script("goes", r#"[ "$CNI_COMMAND" = ADD ] && echo '{"cniVersion":"1.0.0","ips":[{"address":"10.90.0.2/24"}]}'; exit 0"#);
+    place.script("comes", "exit 0");
+    let network_of = |name: &str, plugins: serde_json::Value| {
+        let list = json!({"cniVersion": "1.0.0", "name": name, "plugins": plugins});
+        fs::write(place.path(&format!("net.d/{name}.conflist")), list.to_string()).unwrap();
+    };
+    let (then, mut now) = (bridge(&place), bridge(&place));
+    network_of("test", json!([then, {"type": "goes"}]));
+    on_a_node(&place, vec![place.path("bin"), PLUGINS.into()], async |_, network| {
+        let (one, other) = (Namespace::new(), Namespace::new());
+        network.attach(&pod(1, &one)).await.unwrap();
+        network.attach(&pod(2, &other)).await.unwrap();
+        assert_eq!(place.reserved().len(), 2);
+        fs::remove_file(place.path("bin/goes")).unwrap();
+        // Another network is the first of the node by now; it has nothing to do with this pod.
+        network_of("another", json!([{"type": "comes"}]));
+        fs::remove_file(place.path("log")).unwrap();
+        let error = network.detach(&pod(1, &one)).await.unwrap_err().to_string();
+        let told = ["failed to find plugin \"goes\"", "network \"test\"", "put it there, or mend"];
+        assert!(told.iter().all(|part| error.contains(part)), "{error}");
+        assert!(!place.path("log").exists(), "nothing of another network is run");
+        assert_eq!(place.reserved(), ["10.90.0.3"]);
+        // What is still there is undone as it was made: its addresses would not be found where they are kept now.
+        now["ipam"]["dataDir"] = json!(place.path("elsewhere"));
+        network_of("test", json!([now, {"type": "comes"}]));
+        network.detach(&pod(1, &one)).await.unwrap();
+        network.detach(&pod(2, &other)).await.unwrap();
+        assert_eq!(place.calls(), ["DEL comes", "DEL comes"]);
+        assert_eq!(place.reserved(), [""; 0]);
+        let log = fs::read_to_string(place.path("log")).unwrap();
+        assert!(log.contains("10.90.0.2/24"), "with the result of then: {log}");
+        assert_eq!(fs::read_dir(place.path("cache/results")).unwrap().count(), 0);
+    });
+}
+
+#[test]
 fn a_plugin_that_takes_too_long_is_given_up() {
     let place = Place::new();
     place.script("slow", r#"[ "$CNI_COMMAND" = ADD ] && exec sleep 100000; exit 0"#);
@@ -157,6 +241,14 @@ fn a_plugin_that_takes_too_long_is_given_up() {
         let error = network.attach(&pod(1, &Namespace::new())).await.unwrap_err();
         assert!(error.to_string().contains("took longer"), "{error}");
     });
+}
+
+/// Debian's bridge for one range.
+fn bridge(place: &Place) -> serde_json::Value {
+    let ipam = json!({
+        "type": "host-local", "dataDir": place.path("ipam"), "ranges": [[{"subnet": "10.90.0.0/24"}]],
+    });
+    json!({"type": "bridge", "bridge": "cni0", "isGateway": true, "ipam": ipam})
 }
 
 struct Place(tempfile::TempDir);
@@ -172,6 +264,20 @@ impl Place {
 
     fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
+    }
+
+    /// How plugins that are scripts were called, in order.
+    fn calls(&self) -> Vec<String> {
+        let log = fs::read_to_string(self.path("log")).unwrap_or_default();
+        let calls = log.lines().filter_map(|line| line.strip_prefix("call "));
+        calls.map(|call| call.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    /// The addresses that are given to pods.
+    fn reserved(&self) -> Vec<String> {
+        let names = fs::read_dir(self.path("ipam/test")).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with("10.")).collect()
     }
 
     fn configure(&self, list: &serde_json::Value) {

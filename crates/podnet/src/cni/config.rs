@@ -40,8 +40,18 @@ pub enum ConfigError {
 }
 
 impl NetworkList {
-    /// The first usable configuration of a folder, by the names of files. What is not usable is said and passed over.
+    /// The first usable configuration of a folder.
     pub(super) fn first(folder: &Path) -> Result<Self, ConfigError> {
+        Self::usable(folder)?.next().ok_or_else(|| ConfigError::None(folder.to_owned()))
+    }
+
+    /// The configuration that a network has now, if it has one.
+    pub(super) fn named(folder: &Path, name: &str) -> Result<Option<Self>, ConfigError> {
+        Ok(Self::usable(folder)?.find(|list| list.name == name))
+    }
+
+    /// The usable configurations of a folder, by the names of files. What is not usable is said and passed over.
+    fn usable(folder: &Path) -> Result<impl Iterator<Item = Self>, ConfigError> {
         let read = |source| ConfigError::Read(folder.to_owned(), source);
         let mut paths = match fs::read_dir(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -50,18 +60,17 @@ impl NetworkList {
                 .map_err(read)?,
         };
         paths.sort();
-        let is_configuration = |path: &&PathBuf| {
+        let is_configuration = |path: &PathBuf| {
             path.extension()
                 .is_some_and(|extension| ["conf", "conflist", "json"].iter().any(|known| extension == *known))
         };
-        for path in paths.iter().filter(is_configuration) {
-            let found = fs::read(path).map_err(|source| ConfigError::Read(path.clone(), source));
-            match found.and_then(|text| Self::read(&text)) {
-                Ok(list) => return Ok(list),
-                Err(error) => tracing::warn!(?path, error = ?error, "not a usable network configuration"),
-            }
-        }
-        Err(ConfigError::None(folder.to_owned()))
+        Ok(paths.into_iter().filter(is_configuration).filter_map(|path| {
+            let found = fs::read(&path).map_err(|source| ConfigError::Read(path.clone(), source));
+            let said = |error: &ConfigError| {
+                tracing::warn!(?path, error = ?error, "not a usable network configuration");
+            };
+            found.and_then(|text| Self::read(&text)).inspect_err(said).ok()
+        }))
     }
 
     /// Reads a list, or a single plugin as a list of one.
@@ -144,6 +153,13 @@ impl Plugin {
             return Err(ConfigError::Wrong("a plugin has no usable type"));
         }
         Ok(Self { kind: kind.to_owned(), settings: settings.clone() })
+    }
+
+    /// All that has to be there for it: its own program, and that of the plugin which gives it addresses.
+    pub(super) fn programs(&self) -> impl Iterator<Item = &str> {
+        let addresses = self.settings.get("ipam").and_then(|ipam| ipam.get("type")?.as_str());
+        let addresses = addresses.filter(|kind| !kind.is_empty());
+        [Some(self.kind.as_str()), addresses].into_iter().flatten()
     }
 }
 

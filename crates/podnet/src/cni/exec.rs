@@ -43,7 +43,7 @@ fn further(details: &str) -> String {
 impl Call<'_> {
     /// Runs a plugin to its end. What it answers to ADD is a result; to others, nothing.
     pub(super) async fn run(&self, kind: &str, input: &Value) -> Result<Option<Value>, PluginError> {
-        let program = self.find(kind)?;
+        let program = find(kind, self.plugins)?;
         let failed = |source| PluginError::Run(program.clone(), source);
         let mut child = Command::new(&program)
             .env("CNI_COMMAND", self.command)
@@ -114,16 +114,17 @@ impl Call<'_> {
         })
     }
 
-    fn find(&self, kind: &str) -> Result<PathBuf, PluginError> {
-        let found = self.plugins.iter().map(|folder| folder.join(kind)).find(|path| path.is_file());
-        found.ok_or_else(|| PluginError::Absent { kind: kind.to_owned(), folders: self.plugins.to_vec() })
-    }
-
     fn joined_arguments(&self) -> String {
         let pairs: Vec<String> =
             self.arguments.iter().map(|(name, value)| format!("{name}={value}")).collect();
         pairs.join(";")
     }
+}
+
+/// The program of a plugin.
+pub(super) fn find(kind: &str, folders: &[PathBuf]) -> Result<PathBuf, PluginError> {
+    let found = folders.iter().map(|folder| folder.join(kind)).find(|path| path.is_file());
+    found.ok_or_else(|| PluginError::Absent { kind: kind.to_owned(), folders: folders.to_vec() })
 }
 
 /// Enough of an output to see what it is.

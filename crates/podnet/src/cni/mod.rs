@@ -2,13 +2,15 @@
 //!
 //! The first usable configuration of a folder ([`config`]) is a list of plugins. For a pod each of them is run in turn
 //! ([`exec`]) with what the one before answered ([`result`]); to disconnect, they run in reverse with what was answered
-//! then, and with the configuration of then, both kept in files ([`cache`]) in the form that other runtimes use too. No
-//! two operations run for one sandbox at a time.
+//! then, and with the configuration of then, both kept in files ([`cache`]) in the form that other runtimes use too.
+//! Where a plugin of then is gone, a configuration that was mended since stands in ([`undo`]). No two operations run for
+//! one sandbox at a time.
 
 mod cache;
 mod config;
 mod exec;
 mod result;
+mod undo;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -79,10 +81,27 @@ impl CniNetwork {
     }
 
     async fn delete(&self, pod: &Pod, list: &NetworkList, result: Option<&Value>) -> Result<(), Error> {
+        let mut first_failure = Ok(());
         for plugin in list.plugins.iter().rev() {
-            self.run("DEL", pod, list, plugin, result).await?;
+            // One that cannot undo its part keeps the others from nothing: what they hold, addresses above all, goes.
+            match self.run("DEL", pod, list, plugin, result).await {
+                Ok(_) => {}
+                Err(error) if first_failure.is_ok() => first_failure = Err(error),
+                Err(error) => {
+                    tracing::warn!(sandbox = pod.sandbox, plugin = plugin.kind, %error, "nor does this plugin undo its part");
+                }
+            }
         }
-        Ok(())
+        first_failure
+    }
+
+    /// What disconnects a pod that `then` connected.
+    fn undoing(&self, then: NetworkList) -> NetworkList {
+        let is_there =
+            |plugin: &Plugin| plugin.programs().all(|kind| exec::find(kind, &self.config.plugins).is_ok());
+        // A folder that cannot be read mends nothing; what is said then is which plugin is gone.
+        let now = NetworkList::named(&self.config.configurations, &then.name).ok().flatten();
+        undo::undoing(then, now, is_there)
     }
 
     /// Runs one plugin.
@@ -134,6 +153,10 @@ impl PodNetwork for CniNetwork {
         let _alone = lock.lock().await;
         let list = NetworkList::first(&self.config.configurations)?;
         list.check_name()?;
+        // Before the first makes something that without the others can be neither used nor undone.
+        for plugin in &list.plugins {
+            exec::find(&plugin.kind, &self.config.plugins)?;
+        }
         let mut cached = Cached::new(&pod.sandbox, INTERFACE, &list, &pod.netns, &arguments(pod));
         // Before the first plugin runs: whatever happens then, disconnecting knows what to undo.
         cached.write(&self.config.cache)?;
@@ -164,9 +187,17 @@ impl PodNetwork for CniNetwork {
         let lock = self.lock_of(&pod.sandbox);
         let _alone = lock.lock().await;
         let Some(cached) = Cached::find(&self.config.cache, &pod.sandbox, INTERFACE)? else { return Ok(()) };
-        let list = NetworkList::read(&cached.config)?;
+        let list = self.undoing(NetworkList::read(&cached.config)?);
         let result = Some(&cached.result).filter(|result| !result.is_null());
-        self.delete(pod, &list, result).await?;
+        self.delete(pod, &list, result).await.map_err(|error| match error {
+            Error::Plugin(PluginError::Absent { kind, folders }) => Error::PluginGone {
+                kind,
+                folders,
+                network: list.name.clone(),
+                configurations: self.config.configurations.clone(),
+            },
+            other => other,
+        })?;
         Ok(Cached::remove(&self.config.cache, &list.name, &pod.sandbox, INTERFACE)?)
     }
 }
