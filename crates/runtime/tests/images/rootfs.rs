@@ -120,6 +120,28 @@ fn a_layer_that_writes_through_a_lower_layers_link_stays_in_the_image() {
     });
 }
 
+/// A link of the layer itself is followed inside the layer, and what it leads to is laid over what is below.
+#[test]
+fn a_layer_that_writes_through_its_own_link_writes_where_that_leads() {
+    apart(async {
+        let place = Place::new();
+        let images = place.open();
+        let layers = [
+            layer(&[("run/", ""), ("run/low", "low"), ("gone/b/", "")]),
+            layer(&[("var/run -> /run", ""), ("var/run/high", "high"), ("gone/b/c", ""), ("gone", "a file")]),
+        ];
+        let image = import(&place, &images, &layers).await;
+        let rootfs = OverlayRootFs::new(Arc::clone(&images), place.path("mounts"));
+        let root = rootfs.prepare("c1", &image, &[]).await.unwrap();
+        assert_eq!(fs::read_link(root.join("var/run")).unwrap(), Path::new("/run"));
+        assert_eq!(fs::read(root.join("run/low")).unwrap(), b"low");
+        assert_eq!(fs::read(root.join("run/high")).unwrap(), b"high");
+        assert_eq!(fs::metadata(root.join("run")).unwrap().mtime(), 0, "as the layer that has it says");
+        assert_eq!(fs::read(root.join("gone")).unwrap(), b"a file");
+        rootfs.remove("c1").await.unwrap();
+    });
+}
+
 #[test]
 fn a_removed_image_is_gone_and_its_containers_are_not() {
     apart(async {

@@ -213,7 +213,11 @@ impl Store {
         for path in implied.iter().rev() {
             let settle = || match lower.iter().map(|layer| beneath(layer, path)).find(|found| !absent(found))
             {
-                Some(Ok(found)) => copy(&found, &beneath(&own, path)?),
+                Some(Ok(found)) => match beneath(&own, path) {
+                    // A later entry of the same archive has taken its place.
+                    Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(()),
+                    own => copy(&found, &own?),
+                },
                 // Something else than a folder is there below, or nothing.
                 _ => Ok(()),
             };

@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid
 use rustix::io::Errno;
 use tar::{Entry, EntryType};
 
-use super::beneath::{self, inside, split};
+use super::beneath::{self, Place, inside, split};
 use super::{Limits, UnpackError, Unpacked};
 
 const REMOVED: &[u8] = b".wh.";
@@ -31,7 +31,7 @@ pub(super) struct Applier<'a> {
     limits: &'a Limits,
     /// The folder of the entry before: archives go folder by folder. What it leads to can only be changed by an entry in
     /// another folder, which takes its place here.
-    open: Option<(PathBuf, OwnedFd)>,
+    open: Option<(PathBuf, Place)>,
     /// Folders get their times last: what is put into them changes them.
     times: Vec<(PathBuf, Timestamps)>,
     written: u64,
@@ -67,11 +67,11 @@ impl<'a> Applier<'a> {
         let Some(last) = last else { return self.set_root(&metadata).map_err(failed) };
         self.enter(folder).map_err(failed)?;
         if last.as_bytes().starts_with(REMOVED) {
-            return self.apply_mark(folder, last).map_err(failed);
+            return self.apply_mark(last).map_err(failed);
         }
         self.count()?;
         match kind {
-            EntryType::Directory => self.folder(&path, last, &metadata).map_err(failed),
+            EntryType::Directory => self.folder(last, &metadata).map_err(failed),
             EntryType::Link => {
                 let target = entry.link_name_bytes().unwrap_or_default().into_owned();
                 let target = inside(&target).ok_or_else(|| UnpackError::Escapes(refused()))?;
@@ -120,17 +120,21 @@ impl<'a> Applier<'a> {
     /// Opens the folder of the entry, if it is not open already.
     fn enter(&mut self, folder: &Path) -> Result<(), Errno> {
         if self.open.as_ref().is_none_or(|(open, _)| open != folder) {
-            let (found, made) = beneath::make_folder(&self.root, folder)?;
-            self.done.inodes += u64::try_from(made.len()).expect("a count fits");
-            self.done.implied.extend(made);
+            let mut found = beneath::make_folder(&self.root, folder)?;
+            self.done.inodes += u64::try_from(found.made.len()).expect("a count fits");
+            self.done.implied.extend(std::mem::take(&mut found.made));
             self.open = Some((folder.to_owned(), found));
         }
         Ok(())
     }
 
+    fn place(&self) -> &Place {
+        let (_, place) = self.open.as_ref().expect("every entry enters its folder first");
+        place
+    }
+
     fn here(&self) -> &OwnedFd {
-        let (_, folder) = self.open.as_ref().expect("every entry enters its folder first");
-        folder
+        &self.place().folder
     }
 
     /// Makes room for a new thing.
@@ -139,7 +143,7 @@ impl<'a> Applier<'a> {
     }
 
     /// `.wh.` marks: what the layers below have under this name is not to be seen.
-    fn apply_mark(&mut self, folder: &Path, last: &OsStr) -> Result<(), Errno> {
+    fn apply_mark(&mut self, last: &OsStr) -> Result<(), Errno> {
         let mark = last.as_bytes();
         if mark == OPAQUE {
             return rustix::fs::fsetxattr(self.here(), OPAQUE_MARK, b"y", XattrFlags::empty());
@@ -154,7 +158,7 @@ impl<'a> Applier<'a> {
         match beneath::kind_of(self.here(), name)? {
             // What this very layer brings stays; of a folder only that, and nothing from below.
             Some((FileType::Directory, _)) => {
-                let inner = beneath::open_folder(&self.root, &folder.join(name))?;
+                let inner = beneath::enter(self.here(), name)?;
                 rustix::fs::fsetxattr(inner, OPAQUE_MARK, b"y", XattrFlags::empty())
             }
             Some(_) => Ok(()),
@@ -166,22 +170,23 @@ impl<'a> Applier<'a> {
         metadata.apply(&self.root)
     }
 
-    fn folder(&mut self, path: &Path, last: &OsStr, metadata: &Metadata) -> Result<(), Errno> {
+    fn folder(&mut self, last: &OsStr, metadata: &Metadata) -> Result<(), Errno> {
         let found = beneath::kind_of(self.here(), last)?;
         let is_folder = matches!(found, Some((FileType::Directory, _)));
         if !is_folder {
             self.make_room(last)?;
             rustix::fs::mkdirat(self.here(), last, Mode::from(0o700))?;
         }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let inner = rustix::fs::openat(self.here(), last, flags, Mode::empty())?;
+        let inner = beneath::enter(self.here(), last)?;
         if matches!(found, Some((FileType::CharacterDevice, 0))) {
             // Removed and made anew in the same layer: nothing from below shows through.
             rustix::fs::fsetxattr(&inner, OPAQUE_MARK, b"y", XattrFlags::empty())?;
         }
         metadata.apply(&inner)?;
-        self.times.push((path.to_owned(), metadata.times.clone()));
-        self.done.implied.remove(path);
+        // By its own path, whichever links the archive went through: that is what it was implied by.
+        let path = self.place().path.join(last);
+        self.done.implied.remove(&path);
+        self.times.push((path, metadata.times.clone()));
         self.done.bytes += BLOCK;
         Ok(())
     }

@@ -3,6 +3,7 @@
 //! The kernel resolves them with the folder as root (`openat2` with `RESOLVE_IN_ROOT`): an absolute link, or one with too
 //! many `..`, ends inside. What is made is made relative to the open folder that was found, without following a last link.
 
+use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -35,8 +36,12 @@ pub(super) fn split(path: &Path) -> (&Path, Option<&OsStr>) {
 
 /// Opens a folder below `root`.
 pub(super) fn open_folder(root: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
+    open(root, path, ResolveFlags::empty())
+}
+
+fn open(root: impl AsFd, path: &Path, how: ResolveFlags) -> Result<OwnedFd, Errno> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    let resolve = how | ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
     loop {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match rustix::fs::openat2(root.as_fd(), path, flags, Mode::empty(), resolve) {
@@ -47,20 +52,91 @@ pub(super) fn open_folder(root: impl AsFd, path: &Path) -> Result<OwnedFd, Errno
     }
 }
 
-/// Opens a folder below `root`, making those that are missing, and returns which were.
-pub(super) fn make_folder(root: impl AsFd, path: &Path) -> Result<(OwnedFd, Vec<PathBuf>), Errno> {
-    match open_folder(root.as_fd(), path) {
-        Err(Errno::NOENT) => {}
-        found => return found.map(|folder| (folder, Vec::new())),
+/// A folder below a root.
+pub(super) struct Place {
+    pub(super) folder: OwnedFd,
+    /// Where it is, without any link.
+    pub(super) path: PathBuf,
+    /// The folders that had to be made, without any link.
+    pub(super) made: Vec<PathBuf>,
+}
+
+/// Opens a folder below `root`, making those that are missing: also where a link leads to one that is not there.
+pub(super) fn make_folder(root: impl AsFd, path: &Path) -> Result<Place, Errno> {
+    match open(root.as_fd(), path, ResolveFlags::NO_SYMLINKS) {
+        // Something is missing, or there is a link on the way.
+        Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR) => walk(root, path),
+        found => Ok(Place { folder: found?, path: path.to_owned(), made: Vec::new() }),
     }
-    let (parent, name) = split(path);
-    let name = name.ok_or(Errno::NOENT)?;
-    let (parent, mut made) = make_folder(root.as_fd(), parent)?;
-    // A link that leads nowhere is in the way: the name exists, and its folder does not.
-    rustix::fs::mkdirat(&parent, name, Mode::from(0o755))
-        .map_err(|errno| if errno == Errno::EXIST { Errno::NOTDIR } else { errno })?;
-    made.push(path.to_owned());
-    Ok((open_folder(root, path)?, made))
+}
+
+/// Goes name by name. A link is followed as the kernel would with `root` as root, by walking its target from where it
+/// counts: every single step is a name in an open folder, and no step follows anything.
+fn walk(root: impl AsFd, path: &Path) -> Result<Place, Errno> {
+    let root = root.as_fd();
+    let mut at = Place { folder: open_folder(root, Path::new(""))?, path: PathBuf::new(), made: Vec::new() };
+    let mut names: VecDeque<OsString> = names_of(path).collect();
+    let mut links = 0;
+    while let Some(name) = names.pop_front() {
+        if name == ".." {
+            // Above the root is the root.
+            at.path.pop();
+            at.folder = open(root, &at.path, ResolveFlags::NO_SYMLINKS)?;
+            continue;
+        }
+        match enter(&at.folder, &name) {
+            Err(Errno::NOENT) => {
+                rustix::fs::mkdirat(&at.folder, &name, Mode::from(0o755))?;
+                at.made.push(at.path.join(&name));
+                at.folder = enter(&at.folder, &name)?;
+                at.path.push(name);
+            }
+            Err(Errno::NOTDIR | Errno::LOOP) => {
+                let target = link_at(&at.folder, &name)?;
+                links += 1;
+                if links > MOST_LINKS {
+                    return Err(Errno::LOOP);
+                }
+                if target.is_absolute() {
+                    at.path.clear();
+                    at.folder = open_folder(root, Path::new(""))?;
+                }
+                names = names_of(&target).chain(names).collect();
+            }
+            found => {
+                at.folder = found?;
+                at.path.push(name);
+            }
+        }
+        // Links that lead deeper and deeper end where one path would.
+        if at.path.as_os_str().len() > LONGEST_PATH {
+            return Err(Errno::NAMETOOLONG);
+        }
+    }
+    Ok(at)
+}
+
+/// As many links, and as long a path, as the kernel follows.
+const MOST_LINKS: usize = 40;
+const LONGEST_PATH: usize = 4095;
+
+fn names_of(path: &Path) -> impl Iterator<Item = OsString> {
+    let is_name = |part: &Component<'_>| matches!(part, Component::Normal(_) | Component::ParentDir);
+    path.components().filter(is_name).map(|part| part.as_os_str().to_owned())
+}
+
+/// Opens a folder in a folder; no link is followed.
+pub(super) fn enter(folder: impl AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(folder, name, flags, Mode::empty())
+}
+
+/// Where a link leads. What is no link and no folder is in the way.
+fn link_at(folder: impl AsFd, name: &OsStr) -> Result<PathBuf, Errno> {
+    match rustix::fs::readlinkat(folder, name, Vec::new()) {
+        Err(Errno::INVAL) => Err(Errno::NOTDIR),
+        found => Ok(PathBuf::from(OsStr::from_bytes(found?.to_bytes()))),
+    }
 }
 
 /// What there is under a name in a folder, without following it.
@@ -79,8 +155,7 @@ pub(super) fn remove(folder: impl AsFd, name: &OsStr) -> Result<(), Errno> {
         Ok(()) | Err(Errno::NOENT) => return Ok(()),
         Err(errno) => return Err(errno),
     }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let inner = rustix::fs::openat(folder.as_fd(), name, flags, Mode::empty())?;
+    let inner = enter(folder.as_fd(), name)?;
     let names: Vec<OsString> = Dir::read_from(&inner)?
         .map(|entry| entry.map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned()))
         .collect::<Result<_, _>>()?;

@@ -86,6 +86,67 @@ fn marks_become_those_of_overlay() {
 }
 
 #[test]
+fn what_a_link_of_the_layer_leads_to_is_made_inside_the_layer() {
+    let check = |links: &[(&str, &str)], name: &str, expected: Result<&str, &str>| {
+        let layer = Layer::new();
+        let mut archive = Archive::new();
+        links.iter().for_each(|(link, target)| archive.entry(EntryType::Symlink, link, target));
+        archive.file(name, b"x", |_| {});
+        match (layer.unpack(&archive.done()), expected) {
+            (Ok((_, unpacked)), Ok(path)) => {
+                assert_eq!(fs::read(layer.path(path)).unwrap(), b"x", "{links:?} {name}");
+                for folder in &unpacked.implied {
+                    let found = fs::symlink_metadata(layer.content.join(folder)).unwrap();
+                    assert!(found.is_dir(), "{links:?} {name}: {folder:?}");
+                }
+                let parent = Path::new(path).parent().unwrap().to_owned();
+                assert!(parent == Path::new("") || unpacked.implied.contains(&parent), "{links:?} {name}");
+            }
+            (Err(UnpackError::Entry { source, .. }), Err(text)) => {
+                assert!(source.to_string().contains(text), "{links:?} {name}: {source}");
+            }
+            (other, _) => panic!("{links:?} {name}: {other:?}"),
+        }
+    };
+    check(&[("var/run", "/run")], "var/run/x", Ok("run/x"));
+    check(&[("var/run", "../run")], "var/run/x", Ok("run/x"));
+    check(&[("var/run", "../run/")], "var/run/lock/x", Ok("run/lock/x"));
+    check(&[("a", "b"), ("b", "/c/d"), ("c", "./e")], "a/x", Ok("e/d/x"));
+    check(&[("a", "b/../c")], "a/x", Ok("c/x"));
+    check(&[("a", "/../../..")], "a/b/x", Ok("b/x"));
+    check(&[("a", "../../../etc")], "a/x", Ok("etc/x"));
+    check(&[("a", "b"), ("b", "a")], "a/x", Err("symbolic links"));
+    check(&[("a", "a")], "a/x", Err("symbolic links"));
+    check(&[("a", "a/b")], "a/x", Err("symbolic links"));
+    // Each link leads deeper than the one before: together, deeper than a path can.
+    let layer = Layer::new();
+    let mut archive = Archive::new();
+    for (link, target) in [("a", "b/"), ("b", "c/")] {
+        archive.extended(&[("linkpath", format!("{target}{}", "d/".repeat(1500)).as_bytes())]);
+        archive.entry(EntryType::Symlink, link, "");
+    }
+    archive.file("a/x", b"x", |_| {});
+    let refused = layer.unpack(&archive.done()).unwrap_err();
+    assert!(matches!(&refused, UnpackError::Entry { source, .. } if source.to_string().contains("too long")));
+}
+
+#[test]
+fn a_folder_that_is_told_of_through_a_link_is_not_only_implied() {
+    let layer = Layer::new();
+    let mut archive = Archive::new();
+    archive.entry(EntryType::Symlink, "var/run", "/run");
+    archive.file("var/run/lock/x", b"", |_| {});
+    archive.add(EntryType::Directory, "var/run/lock", "", |header| {
+        header.set_mode(0o1777);
+        header.set_mtime(99);
+    });
+    let (_, unpacked) = layer.unpack(&archive.done()).unwrap();
+    assert_eq!(unpacked.implied, BTreeSet::from(["run".into(), "var".into()]));
+    let found = fs::metadata(layer.path("run/lock")).unwrap();
+    assert_eq!((found.mode() & 0o7777, found.mtime()), (0o1777, 99));
+}
+
+#[test]
 fn nothing_leads_out_of_the_layer() {
     let outside = Layer::new();
     let victim = outside.folder.path().join("victim");
@@ -115,11 +176,14 @@ fn nothing_leads_out_of_the_layer() {
         archive.entry(EntryType::Symlink, "up", "..");
         archive.entry(EntryType::Link, "stolen", "up/secret");
     });
-    // A link to the outside means a place inside, and there is none: what is written through it has no folder.
-    refused(&|archive| {
+    // A link to the outside means a place inside, which is made.
+    check(&|archive| {
         archive.entry(EntryType::Symlink, "out", &folder);
         archive.file("out/evil", b"x", |_| {});
-    });
+        archive.file("out/.wh.secret", b"", |_| {});
+        archive.add(EntryType::Directory, "out", "", |header| header.set_mode(0o777));
+    })
+    .unwrap();
     // Too many steps up end at the layer's root.
     check(&|archive| {
         archive.entry(EntryType::Symlink, "up", "../../..");
