@@ -32,7 +32,7 @@ pub use pull::{Progress, Report};
 pub use reference::{Reference, ReferenceError, Which};
 pub use registry::{Credentials, Keyring, Registries, RegistryError};
 pub use store::{Image, StoreError};
-pub use unpack::{Limits, UnpackError};
+pub use unpack::{Limits, SparseError, UnpackError};
 
 use crate::ports::{ImageConfig, ImageForContainer};
 use assemble::LayerLocks;

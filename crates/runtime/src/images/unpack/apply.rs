@@ -6,7 +6,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use tar::{Entry, EntryType};
 
 use super::beneath::{self, Place, inside, split};
+use super::sparse::Sparse;
 use super::{Limits, UnpackError, Unpacked};
 
 const REMOVED: &[u8] = b".wh.";
@@ -57,7 +58,10 @@ impl<'a> Applier<'a> {
         if kind.is_pax_global_extensions() {
             return Ok(());
         }
-        let name = entry.path_bytes().into_owned();
+        let sparse = Sparse::of(entry)
+            .map_err(|source| UnpackError::Sparse { path: as_path(&entry.path_bytes()), source })?;
+        let own_name = sparse.as_ref().and_then(|sparse| sparse.name.clone());
+        let name = own_name.unwrap_or_else(|| entry.path_bytes().into_owned());
         let refused = || String::from_utf8_lossy(&name).into_owned();
         let path = inside(&name).ok_or_else(|| UnpackError::Escapes(refused()))?;
         let failed = |errno: Errno| UnpackError::Entry { path: path.clone(), source: errno.into() };
@@ -82,15 +86,16 @@ impl<'a> Applier<'a> {
                 self.symlink(OsStr::from_bytes(&target), last, &metadata).map_err(failed)
             }
             EntryType::Char | EntryType::Block | EntryType::Fifo => {
-                let number = |part: std::io::Result<Option<u32>>| part.ok().flatten().unwrap_or(0);
+                let number = |part: io::Result<Option<u32>>| part.ok().flatten().unwrap_or(0);
                 let header = entry.header();
                 let device =
                     rustix::fs::makedev(number(header.device_major()), number(header.device_minor()));
                 self.node(kind, device, last, &metadata).map_err(failed)
             }
-            EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
-                self.file(&path, last, &metadata, entry)
-            }
+            EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => match sparse {
+                Some(sparse) => self.sparse_file(&path, last, &metadata, sparse, entry),
+                None => self.file(&path, last, &metadata, entry),
+            },
             _ => Err(UnpackError::Kind { path, kind: kind.as_byte() }),
         }
     }
@@ -198,12 +203,8 @@ impl<'a> Applier<'a> {
         metadata: &Metadata,
         entry: &mut impl Read,
     ) -> Result<(), UnpackError> {
-        let failed = |errno: Errno| UnpackError::Entry { path: path.to_owned(), source: errno.into() };
-        let io_failed = |source| UnpackError::Entry { path: path.to_owned(), source };
-        self.make_room(last).map_err(failed)?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(self.here(), last, flags, Mode::from(0o600)).map_err(failed)?;
-        let mut file = File::from(file);
+        let failed = |source| UnpackError::Entry { path: path.to_owned(), source };
+        let mut file = self.new_file(last).map_err(|errno| failed(errno.into()))?;
         let mut buffer = [0; 64 * 1024];
         let mut length = 0;
         loop {
@@ -212,15 +213,53 @@ impl<'a> Applier<'a> {
                 break;
             }
             let count = u64::try_from(read).expect("a buffer's length fits");
-            self.written += count;
+            self.grow(count)?;
             length += count;
-            if self.written > self.limits.bytes {
-                return Err(UnpackError::TooLarge(self.limits.bytes));
-            }
-            file.write_all(&buffer[..read]).map_err(io_failed)?;
+            file.write_all(&buffer[..read]).map_err(failed)?;
         }
         self.done.bytes += length.next_multiple_of(BLOCK);
-        metadata.apply(&file).map_err(failed)
+        metadata.apply(&file).map_err(|errno| failed(errno.into()))
+    }
+
+    /// A file of which the archive has only the data. Its holes count as if they were written: whoever copies it writes
+    /// them.
+    fn sparse_file(
+        &mut self,
+        path: &Path,
+        last: &OsStr,
+        metadata: &Metadata,
+        sparse: Sparse,
+        entry: &mut Entry<'_, impl Read>,
+    ) -> Result<(), UnpackError> {
+        let failed = |source| UnpackError::Entry { path: path.to_owned(), source };
+        let (size, stored) = (sparse.size, entry.size());
+        self.grow(size)?;
+        let pieces = sparse
+            .pieces(entry, stored)
+            .map_err(|source| UnpackError::Sparse { path: path.to_owned(), source })?;
+        let mut file = self.new_file(last).map_err(|errno| failed(errno.into()))?;
+        for piece in pieces {
+            file.seek(SeekFrom::Start(piece.at)).map_err(failed)?;
+            let copied = io::copy(&mut entry.take(piece.length), &mut file).map_err(failed)?;
+            if copied < piece.length {
+                return Err(UnpackError::Archive(io::ErrorKind::UnexpectedEof.into()));
+            }
+            self.done.bytes += piece.length.next_multiple_of(BLOCK);
+        }
+        file.set_len(size).map_err(failed)?;
+        metadata.apply(&file).map_err(|errno| failed(errno.into()))
+    }
+
+    /// An empty file in the place of whatever has its name.
+    fn new_file(&mut self, last: &OsStr) -> Result<File, Errno> {
+        self.make_room(last)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(File::from(rustix::fs::openat(self.here(), last, flags, Mode::from(0o600))?))
+    }
+
+    fn grow(&mut self, count: u64) -> Result<(), UnpackError> {
+        self.written = self.written.saturating_add(count);
+        if self.written > self.limits.bytes { Err(UnpackError::TooLarge(self.limits.bytes)) } else { Ok(()) }
     }
 
     /// A second name for a file of this layer. Neither name is followed if it is a link.
@@ -266,7 +305,7 @@ impl<'a> Applier<'a> {
 }
 
 impl Metadata {
-    fn of(entry: &mut Entry<'_, impl Read>) -> std::io::Result<Self> {
+    fn of(entry: &mut Entry<'_, impl Read>) -> io::Result<Self> {
         let (mut xattrs, mut precise) = (Vec::new(), None);
         for extension in entry.pax_extensions()?.into_iter().flatten() {
             let extension = extension?;
@@ -281,8 +320,8 @@ impl Metadata {
         }
         let header = entry.header();
         let fields = header.as_old();
-        let id = |field: &[u8], found: std::io::Result<u64>| {
-            u32::try_from(number(field, found)?).map_err(|_| std::io::Error::from(Errno::OVERFLOW))
+        let id = |field: &[u8], found: io::Result<u64>| {
+            u32::try_from(number(field, found)?).map_err(|_| io::Error::from(Errno::OVERFLOW))
         };
         let seconds = i64::try_from(number(&fields.mtime, header.mtime())?).unwrap_or(0);
         let time = precise.unwrap_or(Timespec { tv_sec: seconds, tv_nsec: 0 });
@@ -324,8 +363,12 @@ fn is_kept(name: &str) -> bool {
     is_users || name == "security.capability" || name.starts_with("system.posix_acl_")
 }
 
+fn as_path(name: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(name))
+}
+
 /// A field of a header that is left empty is zero.
-fn number(field: &[u8], found: std::io::Result<u64>) -> std::io::Result<u64> {
+fn number(field: &[u8], found: io::Result<u64>) -> io::Result<u64> {
     if field.iter().all(|byte| matches!(byte, 0 | b' ')) { Ok(0) } else { found }
 }
 

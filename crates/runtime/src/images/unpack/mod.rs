@@ -8,6 +8,7 @@
 mod apply;
 mod beneath;
 mod decompress;
+mod sparse;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,7 @@ use rustix::fs::{Mode, OFlags};
 use super::digest::{Digest, Hasher};
 use apply::Applier;
 pub(crate) use decompress::decompressed;
+pub use sparse::SparseError;
 
 /// What a layer may grow to.
 #[derive(Clone, Debug)]
@@ -70,6 +72,8 @@ pub enum UnpackError {
     Entry { path: PathBuf, source: io::Error },
     #[error("entry {path:?} is of a kind that is not known: {kind}")]
     Kind { path: PathBuf, kind: u8 },
+    #[error("cannot unpack the sparse file {path:?}; a layer that is made without tar's --sparse has none")]
+    Sparse { path: PathBuf, source: SparseError },
     #[error("the layer is larger than {0} bytes")]
     TooLarge(u64),
     #[error("the layer has more than {0} entries")]

@@ -273,6 +273,114 @@ fn an_archive_that_is_cut_off_is_an_error() {
     }
 }
 
+#[test]
+fn sparse_files_of_every_version_are_the_files_that_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    // Data after a hole, between two, and up to the very end.
+    for (number, size) in [5_000_004_u64, 9_000_000].into_iter().enumerate() {
+        let name = format!("{}/sparse{number}", "a-long-name".repeat(10));
+        let path = folder.path().join(&name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let file = fs::File::create(&path).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, b"some", 1_000_000).unwrap();
+        std::os::unix::fs::FileExt::write_all_at(&file, b"more", 5_000_000).unwrap();
+        file.set_len(size).unwrap();
+        let expected = fs::read(&path).unwrap();
+        for version in ["0.0", "0.1", "1.0"] {
+            let mut tar = std::process::Command::new("tar");
+            tar.args(["-S", "--format=posix", "--sparse-version", version, "-cf", "-", "-C"]);
+            let made = tar.arg(folder.path()).arg(&name).output().unwrap();
+            assert!(made.status.success() && made.stdout.len() < 1 << 20, "tar makes no sparse files");
+            let layer = Layer::new();
+            layer.unpack(&made.stdout).unwrap();
+            assert!(fs::read(layer.path(&name)).unwrap() == expected, "{version}");
+            let found = fs::metadata(layer.path(&name)).unwrap();
+            assert!(found.blocks() * 512 < 1 << 20, "{version}: the holes are holes");
+            assert_eq!(fs::read_dir(layer.path("")).unwrap().count(), 1, "{version}");
+        }
+    }
+}
+
+#[test]
+fn maps_of_sparse_files_that_make_no_sense_are_refused() {
+    const V1: [(&str, &[u8]); 3] =
+        [("GNU.sparse.major", b"1"), ("GNU.sparse.minor", b"0"), ("GNU.sparse.realsize", b"1000")];
+    let check = |records: &[(&str, &[u8])], content: &[u8], expected: &str| {
+        let layer = Layer::new();
+        let mut archive = Archive::new();
+        archive.extended(records);
+        archive.file("f", content, |_| {});
+        let shown: Vec<_> =
+            records.iter().map(|(key, value)| format!("{key}={}", String::from_utf8_lossy(value))).collect();
+        let error = layer.unpack(&archive.done()).unwrap_err();
+        let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+        let text = format!("{error}: {source}");
+        assert!(text.contains(expected), "{shown:?}: {text}");
+        assert!(
+            expected.contains("larger than") || text.contains("the sparse file \"f\""),
+            "{shown:?}: {text}"
+        );
+        let left = fs::read_dir(layer.path("")).unwrap().count();
+        assert_eq!(left, 0, "{shown:?}: nothing is made of a file that makes no sense");
+    };
+    let listed = |map: &str, content: &[u8], expected: &str| {
+        check(&[("GNU.sparse.size", b"1000"), ("GNU.sparse.map", map.as_bytes())], content, expected);
+    };
+    listed("0,4,2,4", b"somemore", "goes back");
+    listed("100,4,0,4", b"somemore", "goes back");
+    listed("998,4", b"some", "beyond the end of the file, at 998");
+    listed("18446744073709551615,4", b"some", "beyond the end");
+    listed("18446744073709551616,4", b"some", "\"18446744073709551616\" is no number");
+    listed("-1,4", b"some", "\"-1\" is no number");
+    listed("0,4,", b"some", "\"\" is no number");
+    listed("0,4,8", b"some", "position without a length");
+    listed("0,4", b"something", "4 bytes of data, and there are 9");
+    listed("0,9", b"some", "9 bytes of data, and there are 4");
+    check(&[("GNU.sparse.map", b"0,4")], b"some", "how large");
+    let huge = (u64::MAX).to_string();
+    check(&[("GNU.sparse.size", huge.as_bytes()), ("GNU.sparse.map", b"0,4")], b"some", "larger than");
+    let versioned = |major: &'static [u8], minor: &'static [u8], expected: &str| {
+        check(&[("GNU.sparse.major", major), ("GNU.sparse.minor", minor)], b"", expected);
+    };
+    versioned(b"2", b"0", "version 2.0");
+    versioned(b"1", b"1", "version 1.1");
+    versioned(b"x", b"0", "\"x\" is no number");
+    let in_front = |map: &str, expected: &str| {
+        let mut content = map.as_bytes().to_vec();
+        content.resize(content.len().next_multiple_of(BLOCK), 0);
+        content.extend_from_slice(b"some");
+        check(&V1, &content, expected);
+    };
+    in_front("1\n0\n5\n", "5 bytes of data, and there are 4");
+    in_front("1\n999\n4\n", "beyond the end");
+    in_front("18446744073709551615\n0\n4\n", "longer than any");
+    in_front("9223372036854775807\n0\n4\n", "ends before the map");
+    in_front("1\nx\n", "\"x\" is no number");
+    check(&V1, b"1\n0\n", "ends before the map");
+    check(&V1, &[b'7'; 9 << 20], "longer than any");
+}
+
+#[test]
+fn a_sparse_file_goes_where_its_own_name_says_and_not_out() {
+    let layer = Layer::new();
+    let records = |name: &'static [u8]| {
+        [("GNU.sparse.name", name), ("GNU.sparse.size", b"8".as_slice()), ("GNU.sparse.map", b"2,4,8,0")]
+    };
+    let mut archive = Archive::new();
+    archive.extended(&records(b"d/real"));
+    archive.file("GNUSparseFile.1/real", b"some", |header| header.set_mode(0o640));
+    archive.extended(&records(b"../victim/secret"));
+    archive.file("GNUSparseFile.1/other", b"some", |_| {});
+    assert!(matches!(layer.unpack(&archive.done()), Err(UnpackError::Escapes(_))));
+    assert_eq!(fs::read(layer.path("d/real")).unwrap(), b"\0\0some\0\0");
+    assert_eq!(fs::metadata(layer.path("d/real")).unwrap().mode() & 0o7777, 0o640);
+    assert_eq!(fs::read(layer.folder.path().join("victim/secret")).unwrap(), b"secret");
+    let mut archive = Archive::new();
+    archive.extended(&records(b"link"));
+    archive.entry(EntryType::Symlink, "l", "x");
+    assert!(matches!(layer.unpack(&archive.done()), Err(UnpackError::Sparse { .. })));
+}
+
 const CAPABILITY: &[u8] = &[1, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// A folder for a layer, with a secret beside it.

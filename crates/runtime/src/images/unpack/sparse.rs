@@ -1,0 +1,203 @@
+//! Sparse files, as `tar -S --format=posix` writes them: an ordinary entry with only the data, and records beside it
+//! that tell where in the file the data belongs.
+//!
+//! There are three versions. In 0.0 every piece has records of its own, in 0.1 one record lists all pieces, and in 1.0
+//! the list stands in front of the data. Whoever does not know the records sees a file of another name and content.
+
+use std::io::{self, Read};
+
+use tar::{Entry, EntryType};
+
+/// What the records say of a file.
+pub(super) struct Sparse {
+    /// What the entry itself is called is made up.
+    pub(super) name: Option<Vec<u8>>,
+    /// How long the file is, holes and all.
+    pub(super) size: u64,
+    map: Map,
+}
+
+enum Map {
+    Listed(Vec<Piece>),
+    InFront,
+}
+
+/// Data in a file: where, and how much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) at: u64,
+    pub(super) length: u64,
+}
+
+/// Why the records do not describe a file.
+#[derive(Debug, thiserror::Error)]
+pub enum SparseError {
+    #[error("version {0} of sparse files is not known")]
+    Version(String),
+    #[error("{0} is no number in its records")]
+    Number(String),
+    #[error("only files are sparse")]
+    Kind,
+    #[error("the records do not say how large it is")]
+    NoSize,
+    #[error("the map has a position without a length")]
+    Odd,
+    #[error("the data ends before the map in front of it does")]
+    Cut,
+    #[error("the map is longer than any that is of use")]
+    Long,
+    #[error("the map goes back, or beyond the end of the file, at {0}")]
+    Order(u64),
+    #[error("the map tells of {told} bytes of data, and there are {found}")]
+    Data { told: u64, found: u64 },
+    #[error(transparent)]
+    Read(#[from] io::Error),
+}
+
+const PREFIX: &[u8] = b"GNU.sparse.";
+const BLOCK: u64 = 512;
+/// A map in front of the data may be so long: as long as one beside it.
+const LONGEST_MAP: u64 = super::LARGEST_HEADERS;
+
+impl Sparse {
+    /// None: the entry is what it looks like.
+    pub(super) fn of(entry: &mut Entry<'_, impl Read>) -> Result<Option<Self>, SparseError> {
+        let kind = entry.header().entry_type();
+        let mut records = Records::default();
+        for record in entry.pax_extensions()?.into_iter().flatten() {
+            let record = record?;
+            if let Some(key) = record.key_bytes().strip_prefix(PREFIX) {
+                records.add(key, record.value_bytes())?;
+            }
+        }
+        let sparse = records.read()?;
+        if sparse.is_some() && !matches!(kind, EntryType::Regular | EntryType::Continuous) {
+            return Err(SparseError::Kind);
+        }
+        Ok(sparse)
+    }
+
+    /// Where the data belongs that `data` has left when this returns. `stored`: how long it was before.
+    pub(super) fn pieces(self, data: &mut impl Read, stored: u64) -> Result<Vec<Piece>, SparseError> {
+        let (pieces, map) = match self.map {
+            Map::Listed(pieces) => (pieces, 0),
+            Map::InFront => read_map(data)?,
+        };
+        check(&pieces, self.size, stored.saturating_sub(map))?;
+        Ok(pieces)
+    }
+}
+
+/// The records of one entry, in the order in which they came.
+#[derive(Default)]
+struct Records {
+    any: bool,
+    major: Option<u64>,
+    minor: Option<u64>,
+    name: Option<Vec<u8>>,
+    size: Option<u64>,
+    numbers: Vec<u64>,
+}
+
+impl Records {
+    fn add(&mut self, key: &[u8], value: &[u8]) -> Result<(), SparseError> {
+        self.any = true;
+        match key {
+            b"major" => self.major = Some(number(value)?),
+            b"minor" => self.minor = Some(number(value)?),
+            b"name" => self.name = Some(value.to_vec()),
+            b"size" | b"realsize" => self.size = Some(number(value)?),
+            b"offset" | b"numbytes" => self.numbers.push(number(value)?),
+            b"map" if value.is_empty() => {}
+            b"map" => {
+                let all = value.split(|byte| *byte == b',').map(number);
+                self.numbers = all.collect::<Result<_, _>>()?;
+            }
+            // How many pieces there are is seen from the pieces.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn read(self) -> Result<Option<Sparse>, SparseError> {
+        if !self.any {
+            return Ok(None);
+        }
+        let map = match (self.major, self.minor) {
+            (None, None) | (Some(0), Some(0 | 1)) => Map::Listed(pairs(&self.numbers)?),
+            (Some(1), Some(0)) => Map::InFront,
+            (major, minor) => {
+                let part = |part: Option<u64>| part.map_or("?".to_owned(), |part| part.to_string());
+                return Err(SparseError::Version(format!("{}.{}", part(major), part(minor))));
+            }
+        };
+        let size = self.size.ok_or(SparseError::NoSize)?;
+        Ok(Some(Sparse { name: self.name, size, map }))
+    }
+}
+
+/// The map in front of the data, and how long it is: numbers on lines of their own, of which the first says how many
+/// pieces follow, up to the end of a block.
+fn read_map(data: &mut impl Read) -> Result<(Vec<Piece>, u64), SparseError> {
+    let (mut numbers, mut line) = (Vec::new(), Vec::new());
+    let mut read = 0;
+    loop {
+        let mut block = [0; 512];
+        data.read_exact(&mut block).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => SparseError::Cut,
+            _ => error.into(),
+        })?;
+        read += BLOCK;
+        if read > LONGEST_MAP {
+            return Err(SparseError::Long);
+        }
+        for byte in block {
+            if byte != b'\n' {
+                line.push(byte);
+                continue;
+            }
+            numbers.push(number(&line)?);
+            line.clear();
+            let wanted = numbers[0].checked_mul(2).ok_or(SparseError::Long)?;
+            if numbers.len() as u64 - 1 == wanted {
+                return Ok((pairs(&numbers[1..])?, read));
+            }
+        }
+    }
+}
+
+fn pairs(numbers: &[u64]) -> Result<Vec<Piece>, SparseError> {
+    let (pairs, rest) = numbers.as_chunks::<2>();
+    let pieces = pairs.iter().map(|[at, length]| Piece { at: *at, length: *length }).collect();
+    if rest.is_empty() { Ok(pieces) } else { Err(SparseError::Odd) }
+}
+
+/// Pieces follow each other, end within the file, and are all the data there is.
+fn check(pieces: &[Piece], size: u64, found: u64) -> Result<(), SparseError> {
+    let (mut end, mut told) = (0, 0);
+    for piece in pieces {
+        let piece_end = piece.at.checked_add(piece.length).filter(|piece_end| *piece_end <= size);
+        match piece_end {
+            Some(piece_end) if piece.at >= end => end = piece_end,
+            _ => return Err(SparseError::Order(piece.at)),
+        }
+        // Pieces that do not overlap are together no longer than the file.
+        told += piece.length;
+    }
+    if told == found { Ok(()) } else { Err(SparseError::Data { told, found }) }
+}
+
+/// A number in decimal digits, and nothing else.
+fn number(text: &[u8]) -> Result<u64, SparseError> {
+    let wrong = || {
+        let start = &text[..text.len().min(LONGEST_SHOWN)];
+        SparseError::Number(format!("{:?}", String::from_utf8_lossy(start)))
+    };
+    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
+        return Err(wrong());
+    }
+    std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or_else(wrong)
+}
+
+/// So much of what is no number is shown.
+const LONGEST_SHOWN: usize = 24;
