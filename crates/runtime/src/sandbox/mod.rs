@@ -94,9 +94,17 @@ impl Sandbox {
         record.complete && !record.stopped && !self.is_lost()
     }
 
-    /// The name that no other pod may have.
+    /// It was never there as a whole: what there is of it is to go, and nobody can do anything else with it.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        !lock(&self.record).complete
+    }
+
+    /// The name that no other pod may have. What is left of an unfinished one does not stand in the way of the pod that
+    /// is made in its place, and does not give that one's name away when it goes.
     pub(crate) fn name(&self) -> String {
-        name_of(&lock(&self.record).config)
+        let record = lock(&self.record);
+        let name = name_of(&record.config);
+        if record.complete { name } else { format!("{name}_{}", self.id) }
     }
 
     pub(crate) fn cgroup_parent(&self) -> String {

@@ -1,4 +1,4 @@
-//! RunPodSandbox: all or nothing.
+//! RunPodSandbox: all or nothing. Where neither can be had, what is left is known, and goes when it is stopped.
 
 use std::fs;
 use std::net::IpAddr;
@@ -45,8 +45,13 @@ impl Node {
                 Ok(id)
             }
             Err(error) => {
-                if let Err(error) = self.take_down(&sandbox).await {
-                    tracing::warn!(sandbox = id, error = %error, "something is left of a pod that could not be made");
+                // It may have been complete but for its last state, which could not be written.
+                sandbox.change(|record| record.complete = false);
+                if let Err(left) = self.take_down(&sandbox).await {
+                    tracing::warn!(
+                        sandbox = id, error = %left,
+                        "something is left of a pod that could not be made: it is listed as not ready until it is stopped"
+                    );
                 }
                 Err(error)
             }

@@ -24,6 +24,11 @@ const FAREWELL: Duration = Duration::from_secs(5);
 impl Node {
     pub(crate) async fn stop_sandbox(self: &Arc<Self>, id: &str) -> Result<(), Error> {
         let Ok(sandbox) = self.sandbox(id) else { return Ok(()) };
+        if sandbox.is_unfinished() {
+            // There is nothing to look at in one that has been stopped: it goes at once. A kubelet stops what is not
+            // ready before it tries again, but removes it only with the pod, and would gather one for every try.
+            return self.take_down(&sandbox).await;
+        }
         let turn = sandbox.turn.lock().await;
         self.stop(&sandbox).await?;
         drop(turn);
@@ -48,27 +53,32 @@ impl Node {
 
     pub(crate) async fn remove_sandbox(self: &Arc<Self>, id: &str) -> Result<(), Error> {
         let Ok(sandbox) = self.sandbox(id) else { return Ok(()) };
+        if sandbox.is_unfinished() {
+            return self.take_down(&sandbox).await;
+        }
         let turn = sandbox.turn.lock().await;
         self.stop(&sandbox).await?;
         for container in self.containers_of(id) {
             self.remove(&container).await?;
         }
-        self.take_down(&sandbox).await?;
+        self.erase(&sandbox).await?;
         self.drop_sandbox(&sandbox);
         drop(turn);
         self.tell(id, id, ContainerEventType::ContainerDeletedEvent);
         Ok(())
     }
 
-    /// Gives back what the pod has of the host: network, supervisor, namespaces.
+    /// Gives back what the pod has of the host: supervisor, network, namespaces.
     async fn let_go(&self, sandbox: &Sandbox) -> Result<(), Error> {
+        // First, so that a pod whose network is half taken away, and does not go on from there, is not ready any more.
+        self.dismiss(sandbox).await;
         let record = sandbox.record();
         if let Some(network) = &self.network
             && pod_namespaces(&record.config).network() != NamespaceMode::Node
         {
+            // Its namespace stays until then: plugins are to find it as often as it takes.
             network.detach(&self.pod(sandbox)).await?;
         }
-        self.dismiss(sandbox).await;
         let state = self.config.sandbox_state(&sandbox.id);
         let group = self.group(&sandbox.cgroup_parent(), &sandbox.id);
         blocking(move || {
@@ -112,8 +122,20 @@ impl Node {
         drop(turn);
     }
 
-    /// Takes away all that there is of a pod, complete or not.
-    pub(crate) async fn take_down(&self, sandbox: &Sandbox) -> Result<(), Error> {
+    /// Takes away what there is of an unfinished pod. As long as it does not go it is known, as one that is not ready:
+    /// whoever asked for the pod finds it in the list, and stops it until it goes. Nobody was told that it came, so
+    /// nobody is told that it goes.
+    pub(crate) async fn take_down(&self, sandbox: &Arc<Sandbox>) -> Result<(), Error> {
+        let turn = sandbox.turn.lock().await;
+        self.add_sandbox(Arc::clone(sandbox));
+        self.erase(sandbox).await?;
+        self.drop_sandbox(sandbox);
+        drop(turn);
+        Ok(())
+    }
+
+    /// Takes away all that there is of a pod.
+    async fn erase(&self, sandbox: &Sandbox) -> Result<(), Error> {
         if !sandbox.record().stopped {
             self.let_go(sandbox).await?;
         }
