@@ -6,18 +6,20 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
 
 use coracle_cri::v1::{ContainerFilter, ContainerState, ContainerStatus, PodSandboxFilter, PodSandboxStatus};
 use coracle_cri::{Error, Result, Runtime};
 
 use crate::observed::{Observed, Seen, State};
+use crate::server::logs::end_of;
 use crate::spec::labels::POD_UID;
 
 /// Most bytes of a file of last words.
 const WORDS: u64 = 4096;
-/// Most bytes and lines of a log that stand for last words.
-const LOG_BYTES: u64 = 2048;
-const LOG_LINES: usize = 80;
+/// Most lines of a log that stand for last words, and most bytes of what these lines say.
+const LOG_LINES: u64 = 80;
+const LOG_BYTES: usize = 2048;
 
 /// What the runtime says of a pod now.
 pub(crate) async fn observe(runtime: &dyn Runtime, uid: &str) -> Result<Observed> {
@@ -37,7 +39,7 @@ pub(crate) async fn observe(runtime: &dyn Runtime, uid: &str) -> Result<Observed
     let mut observed = Observed::of(&sandboxes, &containers);
     for seen in &mut observed.containers {
         if let Some(status) = containers.iter().find(|status| status.id == seen.id) {
-            add_last_words(seen, status);
+            add_last_words(seen, status).await;
         }
     }
     Ok(observed)
@@ -52,7 +54,7 @@ fn gone<T>(answer: Result<T>) -> Result<Option<T>> {
     }
 }
 
-fn add_last_words(seen: &mut Seen, status: &ContainerStatus) {
+async fn add_last_words(seen: &mut Seen, status: &ContainerStatus) {
     if status.state() != ContainerState::ContainerExited {
         return;
     }
@@ -60,7 +62,10 @@ fn add_last_words(seen: &mut Seen, status: &ContainerStatus) {
     let mount = status.mounts.iter().find(|mount| !place.is_empty() && mount.container_path == place);
     let left = mount.and_then(|mount| tail(&mount.host_path, WORDS)).unwrap_or_default();
     let words = match log_counts && left.is_empty() && status.exit_code != 0 {
-        true => tail(&status.log_path, LOG_BYTES).map(|log| log_text(&log)).unwrap_or_default(),
+        true => match end_of(Path::new(&status.log_path), LOG_LINES, LOG_BYTES).await {
+            Ok(end) => String::from_utf8_lossy(&end).into_owned(),
+            Err(error) => format!("Error on reading termination message from logs: {error}"),
+        },
         false => left,
     };
     if let State::Exited { message, .. } = &mut seen.state
@@ -81,30 +86,4 @@ fn tail(path: &str, bytes: u64) -> Option<String> {
     let mut text = Vec::new();
     file.take(bytes).read_to_end(&mut text).ok()?;
     Some(String::from_utf8_lossy(&text).into_owned())
-}
-
-/// What was printed, without what CRI writes before each line.
-fn log_text(log: &str) -> String {
-    let lines: Vec<&str> = log.lines().collect();
-    let last = lines.len().saturating_sub(LOG_LINES);
-    let printed = |line: &str| -> Option<String> {
-        let mut parts = line.splitn(4, ' ');
-        let (_, stream, tag) = (parts.next()?, parts.next()?, parts.next()?);
-        let text = parts.next()?;
-        // The first line of what was read may begin anywhere.
-        matches!(stream, "stdout" | "stderr").then(|| format!("{text}{}", if tag == "P" { "" } else { "\n" }))
-    };
-    lines[last..].iter().filter_map(|line| printed(line)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_end_of_a_log_is_what_was_printed() {
-        let log = "f partial start\n2026-01-01T00:00:00Z stdout F one\n2026-01-01T00:00:00Z stderr P tw\n\
-            2026-01-01T00:00:00Z stderr F o\n";
-        assert_eq!(log_text(log), "one\ntwo\n");
-    }
 }

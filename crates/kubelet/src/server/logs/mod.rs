@@ -1,8 +1,9 @@
 //! The log of a container: which file it is, and what is shown of it.
 //!
 //! [`options`] say what is wanted, [`which`] finds the instance of the container, [`file`] reads lines, [`line`] shows
-//! them, [`follow`] waits for more.
+//! them, [`follow`] waits for more. The [`end`] of a log stands for the last words of a container that left none.
 
+mod end;
 mod file;
 mod follow;
 mod line;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use coracle_cri::Runtime;
+pub(crate) use end::end_of;
 use file::LogFile;
 use follow::{Follow, News};
 use line::Show;
