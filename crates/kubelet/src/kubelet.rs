@@ -182,12 +182,13 @@ impl Kubelet {
         let of_name = format!("metadata.name={}", self.config.node_name);
         let object = host.informers.of::<Whole>(Selection::all(&Resource::of::<Node>()).fields(&of_name));
         object.synced().await;
+        let ranges = node.remind(&object).await;
         let workers = Workers::new(shared.clone(), self.tasks.clone());
         let (first, second) = (host.clone(), workers.clone());
         self.tasks.spawn(async move { pleg::run(&first, &second).await });
         let (first, rotation) = (host.clone(), self.config.logs.clone());
         self.tasks.spawn(async move { logs::rotation::run(&first, &rotation).await });
-        self.tasks.spawn(node.run(object.clone()));
+        self.tasks.spawn(node.run(object.clone(), ranges));
         let mirrors =
             Mirrors::new(&host.client, &host.node_name, self.pods.clone(), object.clone(), &self.tasks);
         let sources = Sources {

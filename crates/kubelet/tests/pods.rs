@@ -3,9 +3,10 @@
 
 mod common;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use common::{World, is_ready, restarts};
+use common::{Forgetful, World, is_ready, restarts};
 use coracle_kubelet::LogRotation;
 use coracle_testkit::{eventually, on_a_machine};
 
@@ -159,6 +160,40 @@ fn a_kubelet_that_comes_back_finds_its_pods() {
         .await;
         world.end().await
     });
+}
+
+#[test]
+fn a_network_is_missed_only_where_it_is_missing() {
+    on_a_machine("missed", async |machine| {
+        let mut world = World::new(machine).await;
+        world.create("p", SERVE).await;
+        world.until("p", "ready", is_ready).await;
+        world.give_ranges().await;
+        let missed = async |world: &World| {
+            world.events().await.into_iter().filter(|said| said.starts_with("NetworkNotReady")).count()
+        };
+        world.kill_kubelet().await;
+        world.start_kubelet_over(Arc::new(Forgetful::over(world.machine.runtime.clone(), true)));
+        world.create("q", SERVE).await;
+        world.until("q", "ready", is_ready).await;
+        assert_eq!(missed(&world).await, 0);
+        world.kill_kubelet().await;
+        world.start_kubelet_over(Arc::new(Forgetful::over(world.machine.runtime.clone(), false)));
+        eventually("both are told", async || (missed(&world).await == 2).then_some(())).await;
+        for name in ["p", "q"] {
+            world.delete(name, Some(1)).await;
+            world.gone(name).await;
+        }
+        nothing_runs(&world).await;
+        world.end().await
+    });
+}
+
+/// Waits until the runtime has taken down all pods.
+async fn nothing_runs(world: &World) {
+    let sandboxes = world.machine.folder().join("root/sandboxes");
+    let is_empty = || std::fs::read_dir(&sandboxes).unwrap().next().is_none();
+    eventually("nothing runs", async || is_empty().then_some(())).await;
 }
 
 #[test]

@@ -97,26 +97,33 @@ impl Node {
         Ok(())
     }
 
-    /// Keeps lease and status until it is dropped.
-    pub(crate) async fn run(self, object: Informer<Whole>) {
+    /// Tells the runtime the ranges that the node has had before, and asks it again how it is.
+    ///
+    /// A runtime that has begun with this process knows of no network yet. Whoever went by that would tell pods that run
+    /// that they have none, and would say of the node that it is not ready, which takes its pods from behind their
+    /// Services. A runtime that does not take the ranges has no network; that is then said. Answers with what it has
+    /// taken.
+    pub(crate) async fn remind(&self, object: &Informer<Whole>) -> Option<String> {
+        let there = object.get(&ObjectKey::cluster(&self.host.node_name))?;
+        let ranges = Some(ranges::of(&there.object)).filter(|ranges| !ranges.is_empty())?;
+        let told = tokio::time::timeout(LOOK, ranges::tell(&self.host, &ranges)).await;
+        self.look().await;
+        told.is_ok().then_some(ranges)
+    }
+
+    /// Keeps lease and status until it is dropped; `known` are the ranges that the runtime has been told.
+    pub(crate) async fn run(self, object: Informer<Whole>, known: Option<String>) {
         let lease = lease::Lease::new(&self.host);
         let (told, mut ranges) = watch::channel(());
-        let there = object.get(&ObjectKey::cluster(&self.host.node_name));
-        let has_ranges = there.is_some_and(|node| !ranges::of(&node.object).is_empty());
         tokio::join!(
             lease.keep(),
-            self.keep_status(&mut ranges, has_ranges),
-            ranges::follow(&self.host, &object, &told)
+            self.keep_status(&mut ranges),
+            ranges::follow(&self.host, &object, known, &told)
         );
     }
 
     /// Looks at the runtime from time to time, and at once when it has been told the node's `ranges`.
-    async fn keep_status(&self, ranges: &mut watch::Receiver<()>, has_ranges: bool) {
-        if has_ranges {
-            // Its network is only about to be told what it knew before the restart. A node that says for this moment that
-            // it is not ready loses its pods' places behind Services.
-            drop(tokio::time::timeout(LOOK, ranges.changed()).await);
-        }
+    async fn keep_status(&self, ranges: &mut watch::Receiver<()>) {
         let mut told: Option<(NodeStatus, Instant)> = None;
         loop {
             let seen = self.look().await;

@@ -12,25 +12,35 @@ use crate::host::Host;
 /// Between attempts to tell a runtime that does not answer.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Tells the runtime of the node's ranges, now and when they change; `told` says that it has been.
-pub(super) async fn follow(host: &Host, object: &Informer<Whole>, told: &watch::Sender<()>) {
+/// Tells the runtime of the node's ranges when they are others than it has `known`; `told` says that it has been.
+pub(super) async fn follow(
+    host: &Host,
+    object: &Informer<Whole>,
+    known: Option<String>,
+    told: &watch::Sender<()>,
+) {
     let mut changes = object.subscribe();
-    let mut known = String::new();
+    let mut known = known.unwrap_or_default();
     loop {
         let change = changes.next().await;
         let ranges = change.object().map(|node| of(&node.object)).unwrap_or_default();
         if ranges.is_empty() || ranges == known {
             continue;
         }
-        let config = RuntimeConfig { network_config: Some(NetworkConfig { pod_cidr: ranges.clone() }) };
-        while let Err(error) = host.runtime.update_runtime_config(config.clone()).await {
-            tracing::warn!(%error, ranges, "the runtime does not take the ranges of this node's pods");
-            tokio::time::sleep(PAUSE).await;
-        }
-        tracing::info!(ranges, "pods get their addresses from here");
+        tell(host, &ranges).await;
         known = ranges;
         told.send_replace(());
     }
+}
+
+/// Tells the runtime, until it has taken them.
+pub(super) async fn tell(host: &Host, ranges: &str) {
+    let config = RuntimeConfig { network_config: Some(NetworkConfig { pod_cidr: ranges.to_owned() }) };
+    while let Err(error) = host.runtime.update_runtime_config(config.clone()).await {
+        tracing::warn!(%error, ranges, "the runtime does not take the ranges of this node's pods");
+        tokio::time::sleep(PAUSE).await;
+    }
+    tracing::info!(ranges, "pods get their addresses from here");
 }
 
 /// All ranges, the primary first, with commas between them, as the interface has it.

@@ -1,13 +1,18 @@
 //! A cluster and a node of the test's own: an API server in memory, a machine with a runtime, a kubelet between them.
 
+mod forgetful;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coracle_api::{Value, typed};
-use coracle_client::{Access, Client, DeleteOptions, Journal, ListOptions, Resource, Tasks};
+use coracle_client::{Access, Client, DeleteOptions, Journal, ListOptions, Patch, Resource, Tasks};
+use coracle_cri::Runtime;
 use coracle_kubelet::{Config, Kubelet, LogRotation};
 use coracle_testkit::{Cluster, Machine, eventually, objects};
 use k8s_openapi::api::core::v1::{Event, Node, Pod, PodStatus};
+
+pub(crate) use forgetful::Forgetful;
 
 pub(crate) const NODE: &str = "n1";
 
@@ -30,6 +35,10 @@ impl World {
     }
 
     pub(crate) fn start_kubelet(&mut self) {
+        self.start_kubelet_over(self.machine.runtime.clone());
+    }
+
+    pub(crate) fn start_kubelet_over(&mut self, runtime: Arc<dyn Runtime>) {
         let config = Config {
             node_name: NODE.to_owned(),
             addresses: vec!["10.244.0.1".parse().unwrap()],
@@ -50,7 +59,7 @@ impl World {
             journal: Journal::new(),
         };
         let client = self.cluster.client_as(&format!("system:node:{NODE}"), &["system:nodes"]);
-        let kubelet = Kubelet::new(config, client, self.machine.runtime.clone(), self.machine.images.clone());
+        let kubelet = Kubelet::new(config, client, runtime, self.machine.images.clone());
         self.tasks = Tasks::new();
         self.tasks.spawn(async move { kubelet.run().await.unwrap() });
     }
@@ -123,6 +132,13 @@ impl World {
             .iter()
             .map(|event| format!("{}: {}", text(event, "reason"), text(event, "message")))
             .collect()
+    }
+
+    /// What the cluster gives every node.
+    pub(crate) async fn give_ranges(&self) {
+        let patch = objects::object("spec: {podCIDR: 10.244.0.0/24, podCIDRs: [10.244.0.0/24]}");
+        let nodes = self.client.resource(&Resource::of::<Node>());
+        nodes.patch(NODE, &Patch::Merge(patch)).await.unwrap();
     }
 
     pub(crate) async fn node(&self) -> Node {

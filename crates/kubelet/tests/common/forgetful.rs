@@ -1,0 +1,167 @@
+//! A runtime that has lost what it was told, as one that has just begun.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use coracle_cri::streaming::{PortStream, Streaming};
+use coracle_cri::v1::*;
+use coracle_cri::{Events, Result, Runtime};
+
+/// How long it takes to set up a network: longer than a kubelet takes to look at its pods.
+const TAKES: Duration = Duration::from_millis(500);
+
+/// Has no network until it is told the ranges of the node.
+pub(crate) struct Forgetful {
+    below: Arc<dyn Runtime>,
+    /// Whether its network works once it knows them.
+    recovers: bool,
+    is_told: AtomicBool,
+}
+
+impl Forgetful {
+    pub(crate) fn over(below: Arc<dyn Runtime>, recovers: bool) -> Forgetful {
+        Forgetful { below, recovers, is_told: AtomicBool::new(false) }
+    }
+}
+
+#[async_trait]
+impl Runtime for Forgetful {
+    async fn status(&self, verbose: bool) -> Result<StatusResponse> {
+        let mut answer = self.below.status(verbose).await?;
+        if !(self.recovers && self.is_told.load(Ordering::Acquire)) {
+            let conditions = answer.status.iter_mut().flat_map(|status| &mut status.conditions);
+            for condition in conditions.filter(|condition| condition.r#type == "NetworkReady") {
+                condition.status = false;
+                "this node has no pod CIDR yet".clone_into(&mut condition.message);
+            }
+        }
+        Ok(answer)
+    }
+
+    async fn update_runtime_config(&self, _config: RuntimeConfig) -> Result<()> {
+        tokio::time::sleep(TAKES).await;
+        self.is_told.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    async fn version(&self) -> Result<VersionResponse> {
+        self.below.version().await
+    }
+
+    async fn cgroup_driver(&self) -> Result<CgroupDriver> {
+        self.below.cgroup_driver().await
+    }
+
+    async fn run_pod_sandbox(&self, config: PodSandboxConfig, handler: &str) -> Result<String> {
+        self.below.run_pod_sandbox(config, handler).await
+    }
+
+    async fn stop_pod_sandbox(&self, sandbox: &str) -> Result<()> {
+        self.below.stop_pod_sandbox(sandbox).await
+    }
+
+    async fn remove_pod_sandbox(&self, sandbox: &str) -> Result<()> {
+        self.below.remove_pod_sandbox(sandbox).await
+    }
+
+    async fn pod_sandbox_status(&self, sandbox: &str, verbose: bool) -> Result<PodSandboxStatusResponse> {
+        self.below.pod_sandbox_status(sandbox, verbose).await
+    }
+
+    async fn list_pod_sandbox(&self, filter: PodSandboxFilter) -> Result<Vec<PodSandbox>> {
+        self.below.list_pod_sandbox(filter).await
+    }
+
+    async fn update_pod_sandbox_resources(
+        &self,
+        sandbox: &str,
+        overhead: Option<LinuxContainerResources>,
+        resources: Option<LinuxContainerResources>,
+    ) -> Result<()> {
+        self.below.update_pod_sandbox_resources(sandbox, overhead, resources).await
+    }
+
+    async fn create_container(
+        &self,
+        sandbox: &str,
+        config: ContainerConfig,
+        sandbox_config: PodSandboxConfig,
+    ) -> Result<String> {
+        self.below.create_container(sandbox, config, sandbox_config).await
+    }
+
+    async fn start_container(&self, container: &str) -> Result<()> {
+        self.below.start_container(container).await
+    }
+
+    async fn stop_container(&self, container: &str, grace: Duration) -> Result<()> {
+        self.below.stop_container(container, grace).await
+    }
+
+    async fn remove_container(&self, container: &str) -> Result<()> {
+        self.below.remove_container(container).await
+    }
+
+    async fn container_status(&self, container: &str, verbose: bool) -> Result<ContainerStatusResponse> {
+        self.below.container_status(container, verbose).await
+    }
+
+    async fn list_containers(&self, filter: ContainerFilter) -> Result<Vec<Container>> {
+        self.below.list_containers(filter).await
+    }
+
+    async fn update_container_resources(
+        &self,
+        container: &str,
+        resources: LinuxContainerResources,
+    ) -> Result<()> {
+        self.below.update_container_resources(container, resources).await
+    }
+
+    async fn reopen_container_log(&self, container: &str) -> Result<()> {
+        self.below.reopen_container_log(container).await
+    }
+
+    async fn exec_sync(
+        &self,
+        container: &str,
+        command: Vec<String>,
+        timeout: Option<Duration>,
+    ) -> Result<ExecSyncResponse> {
+        self.below.exec_sync(container, command, timeout).await
+    }
+
+    async fn exec(&self, request: ExecRequest) -> Result<Streaming> {
+        self.below.exec(request).await
+    }
+
+    async fn attach(&self, request: AttachRequest) -> Result<Streaming> {
+        self.below.attach(request).await
+    }
+
+    async fn port_forward(&self, sandbox: &str, port: u16) -> Result<PortStream> {
+        self.below.port_forward(sandbox, port).await
+    }
+
+    async fn container_stats(&self, container: &str) -> Result<ContainerStats> {
+        self.below.container_stats(container).await
+    }
+
+    async fn list_container_stats(&self, filter: ContainerStatsFilter) -> Result<Vec<ContainerStats>> {
+        self.below.list_container_stats(filter).await
+    }
+
+    async fn pod_sandbox_stats(&self, sandbox: &str) -> Result<PodSandboxStats> {
+        self.below.pod_sandbox_stats(sandbox).await
+    }
+
+    async fn list_pod_sandbox_stats(&self, filter: PodSandboxStatsFilter) -> Result<Vec<PodSandboxStats>> {
+        self.below.list_pod_sandbox_stats(filter).await
+    }
+
+    async fn container_events(&self) -> Result<Events> {
+        self.below.container_events().await
+    }
+}
