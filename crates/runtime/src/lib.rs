@@ -3,9 +3,10 @@
 //! Images are pulled, kept and unpacked in [`images`], and mounted in [`rootfs`].
 //!
 //! A pod ([`sandbox`]) is a set of pinned namespaces, a network and a supervisor. A container ([`container`]) is a root
-//! filesystem ([`ports`]), a cgroup, and a process that the pod's supervisor holds; what it is to be is decided in
-//! [`spec`]. This process holds nothing that a restart would lose: what was asked for is on the disk ([`records`]), what
-//! runs is in the supervisors ([`supervise`]), and [`recover`] puts both together again. It never forks.
+//! filesystem ([`ports`]) with the volumes that its image wants ([`volumes`]), a cgroup, and a process that the pod's
+//! supervisor holds; what it is to be is decided in [`spec`]. This process holds nothing that a restart would lose: what
+//! was asked for is on the disk ([`records`]), what runs is in the supervisors ([`supervise`]), and [`recover`] puts both
+//! together again. It never forks.
 
 mod clock;
 mod config;
@@ -29,6 +30,7 @@ mod stats;
 mod streams;
 mod supervise;
 mod sys;
+mod volumes;
 
 pub use config::Config;
 pub use error::Error;

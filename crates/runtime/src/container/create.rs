@@ -14,6 +14,7 @@ use crate::node::{Node, blocking};
 use crate::ports::ImageForContainer;
 use crate::records::{ContainerRecord, save};
 use crate::spec::{Ingredients, assemble, cannot_limit, devices, limits, mount_points, security, signals};
+use crate::volumes::{self, Volume};
 use crate::{clock, ids};
 
 impl Node {
@@ -68,10 +69,14 @@ impl Node {
     ) -> Result<(), Error> {
         let folder = self.config.container_root(&container.id);
         self.begin_container(container, folder.clone(), group.clone()).await?;
-        let places = mount_points(&container.record().config);
-        let rootfs = self.rootfs.prepare(&container.id, image, &places).await?;
+        let mut config = container.record().config.clone();
+        let volumes = volumes::wanted(&image.config.volumes, &config, &folder)?;
+        config.mounts.extend(volumes.iter().map(Volume::mount));
+        let rootfs = self.rootfs.prepare(&container.id, image, &mount_points(&config)).await?;
         let plan = Plan {
             container: Arc::clone(container),
+            config,
+            volumes,
             sandbox_config,
             image: image.clone(),
             group,
@@ -141,6 +146,9 @@ impl Node {
 /// What is needed to prepare a container on the host.
 struct Plan {
     container: Arc<Container>,
+    /// What was asked for, with what the image wants mounted.
+    config: ContainerConfig,
+    volumes: Vec<Volume>,
     sandbox_config: PodSandboxConfig,
     image: ImageForContainer,
     group: Group,
@@ -154,9 +162,10 @@ impl Plan {
     fn carry_out(&self) -> Result<ContainerSpec, Error> {
         let record = self.container.record();
         let log = Some(Path::new(&record.log_path)).filter(|path| !path.as_os_str().is_empty());
+        self.volumes.iter().try_for_each(|volume| volume.make(&self.rootfs))?;
         let spec = assemble(&Ingredients {
             id: &self.container.id,
-            config: &record.config,
+            config: &self.config,
             sandbox: &self.sandbox_config,
             image: &self.image.config,
             rootfs: &self.rootfs,

@@ -23,7 +23,7 @@ use coracle_cri::v1::{
 };
 use coracle_supervisor::protocol::{ContainerSpec, Join, Namespaces, OomCounter, Pid, Process, Propagation};
 
-pub(crate) use mounts::mount_points;
+pub(crate) use mounts::{brings, cleaned, mount_points};
 pub(crate) use resources::{cannot_limit, limits};
 
 use crate::config::text;

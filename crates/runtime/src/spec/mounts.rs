@@ -52,12 +52,12 @@ pub(super) fn list(
 
 /// Whether a container has a volume of its own right at a path. Then nothing else is made there; and below `/dev`,
 /// nothing at all.
-pub(super) fn brings(config: &ContainerConfig, path: &str) -> bool {
+pub(crate) fn brings(config: &ContainerConfig, path: &str) -> bool {
     config.mounts.iter().any(|mount| cleaned(&mount.container_path) == path)
 }
 
 /// A path without `.`, `..` and needless slashes, by its text alone: as other runtimes take the paths of volumes.
-pub(super) fn cleaned(path: &str) -> String {
+pub(crate) fn cleaned(path: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in path.split('/') {
         match name {

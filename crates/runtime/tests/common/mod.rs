@@ -51,6 +51,16 @@ impl Node {
         Self { runtime, config, place: folder.path().to_owned(), leftovers, folder: Some(folder) }
     }
 
+    /// A node whose containers have root filesystems of another kind, kept below a folder of the test.
+    pub(crate) async fn on<R: RootFs + 'static>(test: &str, rootfs: impl AsyncFnOnce(&Path) -> R) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let config = config_at(folder.path(), &format!("{test}-{}", std::process::id()));
+        let leftovers = Some(Leftovers::of(&config.instance, folder.path()));
+        let rootfs = Arc::new(rootfs(folder.path()).await);
+        let runtime = Runtime::open(config.clone(), rootfs, None).await.unwrap();
+        Self { runtime, config, place: folder.path().to_owned(), leftovers, folder: Some(folder) }
+    }
+
     /// The node of a folder, whoever made it.
     pub(crate) async fn at(folder: &Path) -> Self {
         let config = Config { instance: instance_at(folder), ..config_at(folder, "") };
