@@ -1,8 +1,11 @@
 //! `coracle dns`: the names of a cluster, answered by a process of their own, so that they outlive the server.
 
 use std::ffi::OsString;
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use coracle_client::{Client, ConfigError, Environment};
@@ -35,6 +38,9 @@ pub(crate) struct Dns {
     /// File that keeps what was last known, to be answered while the API server is away
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
+    /// Answer nothing, and wait until this address takes a connection
+    #[arg(long, value_name = "ADDRESS:PORT", exclusive = true)]
+    wait_for: Option<SocketAddr>,
     /// How much is logged
     #[arg(short, default_value_t = 2, value_name = "LEVEL")]
     verbosity: i64,
@@ -49,11 +55,31 @@ pub(crate) enum DnsError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Run(#[from] RunError),
+    #[error("{address} took no connection for {} s", PATIENCE.as_secs())]
+    Silent { address: SocketAddr, source: io::Error },
 }
 
+/// So long an address is waited for, and asked so often.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(5);
+
 pub(crate) fn run(command: Dns) -> Result<(), DnsError> {
+    if let Some(address) = command.wait_for {
+        return wait_for(address);
+    }
     process::log(command.verbosity);
     process::block_on(serve(command))?
+}
+
+fn wait_for(address: SocketAddr) -> Result<(), DnsError> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match TcpStream::connect_timeout(&address, Duration::from_secs(1)) {
+            Ok(_) => return Ok(()),
+            Err(source) if Instant::now() > until => return Err(DnsError::Silent { address, source }),
+            Err(_) => thread::sleep(PAUSE),
+        }
+    }
 }
 
 async fn serve(command: Dns) -> Result<(), DnsError> {

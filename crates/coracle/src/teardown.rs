@@ -1,16 +1,18 @@
 //! `coracle stop` ends the pods of this machine's cluster, `coracle reset` removes all that it made.
 //!
 //! A server that ends leaves its pods running, on purpose. Here they are ended: first the server, so that nobody brings
-//! them back, then pod by pod through the same runtime that made them.
+//! them back, then the pods through the same runtime that made them, as a kubelet would end them.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use coracle_cri::Runtime as _;
 use coracle_cri::v1::PodSandboxFilter;
+use coracle_kubelet::shutdown;
 use coracle_proxy::NodeNetwork;
 use coracle_runtime::Runtime;
 use coracle_runtime::images::{ImageError, ImageStore};
@@ -21,14 +23,18 @@ use crate::process::{self, ProcessError};
 use crate::running;
 use crate::server::pod_network::PodNetwork;
 use crate::server::{node, place};
+use crate::world::WORLD;
 
-/// Ends the pods of a cluster on this machine, and its server if that runs. Nothing that it keeps is lost: `coracle
-/// server` brings everything back.
+/// Ends the server of a cluster on this machine, if it runs, and its pods, each with its hooks and its grace period. How they
+/// ended and what they printed is kept: `coracle server` brings back what is to run.
 #[derive(Args)]
 pub(crate) struct Stop {
     /// Data directory of the cluster
     #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
+    /// How long a pod may take at most; 0: pods are killed [default: what each asks for]
+    #[arg(long, value_name = "SECONDS")]
+    grace_period: Option<u64>,
 }
 
 /// Removes a cluster from this machine: its pods, network, packet filter rules, cgroups, and all that it keeps.
@@ -60,6 +66,8 @@ pub(crate) enum TeardownError {
     Runtime(#[from] coracle_runtime::Error),
     #[error("pod {pod} cannot be ended: {error}")]
     Pod { pod: String, error: coracle_cri::Error },
+    #[error("not all pods could be ended: {0}")]
+    Pods(coracle_cri::Error),
     #[error("the network of pods cannot be removed")]
     Network(#[from] coracle_podnet::Error),
     #[error("the rules of Services cannot be removed")]
@@ -73,9 +81,11 @@ pub(crate) enum TeardownError {
 pub(crate) fn stop(command: &Stop) -> Result<(), TeardownError> {
     let instance = find(&command.data_dir)?;
     let (was_running, _held) = running::end(&instance.data_dir).map_err(TeardownError::Server)?;
-    let pods = process::block_on(end_pods(&instance))??;
+    let most = command.grace_period.map_or(Duration::MAX, Duration::from_secs);
+    let pods = process::block_on(end_pods(&instance, most))??;
     let server = if was_running { "the server and " } else { "" };
-    process::announce(&format!("ended {server}{pods} pods; `coracle server` brings them back\n"));
+    let pods = if pods == 1 { "1 pod".to_owned() } else { format!("{pods} pods") };
+    process::announce(&format!("ended {server}{pods}; `coracle server` brings them back\n"));
     Ok(())
 }
 
@@ -97,28 +107,33 @@ fn find(data_dir: &Path) -> Result<Instance, TeardownError> {
     instance.ok_or_else(|| TeardownError::NoCluster(data_dir.to_path_buf()))
 }
 
-/// Ends all pods; how many there were.
-async fn end_pods(instance: &Instance) -> Result<usize, TeardownError> {
+/// Ends all pods as they are to end; how many ran.
+async fn end_pods(instance: &Instance, most: Duration) -> Result<usize, TeardownError> {
+    let Some(runtime) = runtime(instance).await? else { return Ok(0) };
+    shutdown::end_all(Arc::new(runtime), WORLD, most).await.map_err(TeardownError::Pods)
+}
+
+/// Removes all pods, and what is known of them.
+async fn remove_pods(instance: &Instance) -> Result<(), TeardownError> {
+    let Some(runtime) = runtime(instance).await? else { return Ok(()) };
+    for pod in runtime.list_pod_sandbox(PodSandboxFilter::default()).await.map_err(TeardownError::Pods)? {
+        let metadata = pod.metadata.unwrap_or_default();
+        let name = || format!("{}/{}", metadata.namespace, metadata.name);
+        let removed = runtime.remove_pod_sandbox(&pod.id).await;
+        removed.map_err(|error| TeardownError::Pod { pod: name(), error })?;
+    }
+    Ok(())
+}
+
+/// The runtime of the cluster's node; none where there never was one.
+async fn runtime(instance: &Instance) -> Result<Option<Runtime>, TeardownError> {
     if !instance.runtime().root.exists() {
-        return Ok(0);
+        return Ok(None);
     }
     let network = network(instance).await?;
     let images = ImageStore::open(node::images(instance))?;
     let rootfs = OverlayRootFs::new(images, node::mounts(instance));
-    let runtime = Runtime::open(instance.runtime(), Arc::new(rootfs), Some(network.for_runtime())).await?;
-    let pods = runtime.list_pod_sandbox(PodSandboxFilter::default()).await;
-    let pods = pods.map_err(|error| TeardownError::Pod { pod: "of this machine".to_owned(), error })?;
-    for pod in &pods {
-        let failed = |error| {
-            let name = pod
-                .metadata
-                .as_ref()
-                .map_or_else(String::new, |pod| format!("{}/{}", pod.namespace, pod.name));
-            TeardownError::Pod { pod: name, error }
-        };
-        runtime.remove_pod_sandbox(&pod.id).await.map_err(failed)?;
-    }
-    Ok(pods.len())
+    Ok(Some(Runtime::open(instance.runtime(), Arc::new(rootfs), Some(network.for_runtime())).await?))
 }
 
 /// Whoever connected the pods takes them off.
@@ -128,7 +143,7 @@ async fn network(instance: &Instance) -> Result<PodNetwork, TeardownError> {
 }
 
 async fn remove(instance: &Instance) -> Result<(), TeardownError> {
-    end_pods(instance).await?;
+    remove_pods(instance).await?;
     network(instance).await?.tear_down().await?;
     // Without a node there are none, and perhaps no `nft` either.
     if instance.runtime().root.exists() {

@@ -6,25 +6,20 @@
 //! That takes a while, and pods come meanwhile. A pod is in the roster before it has anything on this node: whatever is
 //! found and is not in the roster then is nobody's.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coracle_cri::v1::PodSandboxFilter;
 use futures_util::future::join_all;
-use k8s_openapi::api::core::v1::{Container, Lifecycle, Pod};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::api::core::v1::Pod;
 
 use crate::cgroups::blocking;
+use crate::ending::{Ending, pods};
 use crate::kubelet::Shared;
 use crate::logs;
-use crate::observe::observe;
-use crate::observed::Seen;
 use crate::pod::PodView;
-use crate::spec::labels::{POD_NAME, POD_NAMESPACE, POD_UID};
 
 /// How long a container may take whose pod never said.
-const GRACE: i64 = 2;
+const GRACE: Duration = Duration::from_secs(2);
 
 /// How long it takes until what could not be taken away is tried again: longer every time.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -60,58 +55,19 @@ async fn is_clean(shared: &Arc<Shared>) -> bool {
 }
 
 async fn end_pods(shared: &Arc<Shared>) -> coracle_cri::Result<()> {
-    let runtime = shared.host.runtime.as_ref();
-    let sandboxes = runtime.list_pod_sandbox(PodSandboxFilter::default()).await?;
-    let mut orphans: BTreeMap<String, Pod> = BTreeMap::new();
-    for sandbox in &sandboxes {
-        let label = |name: &str| sandbox.labels.get(name).cloned();
-        if let Some(uid) = label(POD_UID).filter(|uid| !shared.roster.knows(uid)) {
-            let metadata = ObjectMeta {
-                uid: Some(uid.clone()),
-                name: label(POD_NAME),
-                namespace: label(POD_NAMESPACE),
-                ..ObjectMeta::default()
-            };
-            orphans.insert(uid, Pod { metadata, ..Pod::default() });
-        }
-    }
-    join_all(orphans.values().map(|pod| end_pod(shared, pod))).await.into_iter().collect()
+    let known = pods(shared.host.runtime.as_ref()).await?;
+    let orphans = known.iter().filter(|pod| !shared.roster.knows(pod.uid()));
+    join_all(orphans.map(|pod| end_pod(shared, pod))).await.into_iter().collect()
 }
 
 async fn end_pod(shared: &Arc<Shared>, pod: &Pod) -> coracle_cri::Result<()> {
     tracing::info!(pod = %pod.id(), "nobody knows this pod: it is ended");
     let runtime = shared.host.runtime.as_ref();
-    let observed = observe(runtime, pod.uid()).await?;
-    let addresses = observed.ready_sandbox().map(|sandbox| sandbox.addresses.clone()).unwrap_or_default();
-    let running = observed.running();
-    for stopped in join_all(running.map(|seen| end_container(shared, pod, seen, &addresses))).await {
-        stopped?;
-    }
-    for sandbox in &observed.sandboxes {
+    let ending = Ending { runtime, hooks: shared.hooks.as_ref(), usual: GRACE, most: Duration::MAX };
+    for sandbox in ending.end_containers(pod).await?.sandboxes {
         runtime.remove_pod_sandbox(&sandbox.id).await?;
     }
     Ok(())
-}
-
-/// As its pod would have it ended, as far as its labels tell.
-async fn end_container(
-    shared: &Arc<Shared>,
-    pod: &Pod,
-    seen: &Seen,
-    addresses: &[String],
-) -> coracle_cri::Result<()> {
-    let seconds = u64::try_from(seen.grace().unwrap_or(GRACE)).unwrap_or_default();
-    let until = tokio::time::Instant::now() + Duration::from_secs(seconds);
-    if let Some(hook) = seen.pre_stop() {
-        let lifecycle = Lifecycle { pre_stop: Some(hook), ..Lifecycle::default() };
-        let container =
-            Container { name: seen.name.clone(), lifecycle: Some(lifecycle), ..Container::default() };
-        let ran = shared.hooks.run_pre_stop(pod, &container, &seen.id, addresses);
-        // However it went, the container ends now.
-        drop(tokio::time::timeout_at(until, ran).await);
-    }
-    let left = until.saturating_duration_since(tokio::time::Instant::now()).max(Duration::from_secs(2));
-    shared.host.runtime.stop_container(&seen.id, left).await
 }
 
 /// Whether all went.

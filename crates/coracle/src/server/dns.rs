@@ -9,7 +9,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use coracle_api::codec::json as text;
-use coracle_client::{Client, Error, Patch, Resource};
+use coracle_client::{Client, Error, Informer, Informers, Patch, Resource, Selection, Tasks, Typed};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::json;
 
 /// The image that runs this program.
@@ -43,6 +44,22 @@ pub(super) async fn ensure(client: &Client, address: IpAddr, domain: &str) -> Re
         access.patch(&name, &Patch::Apply { object, manager, force: true }).await?;
     }
     Ok(())
+}
+
+/// Waits until somebody answers behind the Service.
+pub(super) async fn until_answered(client: Client) {
+    let tasks = Tasks::new();
+    let slices = Selection::all(&Resource::of::<EndpointSlice>())
+        .namespace("kube-system")
+        .labels("kubernetes.io/service-name=kube-dns");
+    let slices: Informer<Typed<EndpointSlice>> = Informers::new(client, tasks.clone()).of(slices);
+    let mut changes = slices.subscribe();
+    while !changes.next().await.object().is_some_and(|slice| answers(slice)) {}
+}
+
+fn answers(slice: &EndpointSlice) -> bool {
+    let conditions = slice.endpoints.iter().flatten().filter_map(|endpoint| endpoint.conditions.as_ref());
+    conditions.filter_map(|conditions| conditions.ready).any(|ready| ready)
 }
 
 fn objects(
@@ -118,8 +135,8 @@ fn deployment(metadata: &serde_json::Value, address: IpAddr, domain: &str) -> se
             {"name": "dns", "containerPort": 53, "protocol": "UDP"},
             {"name": "dns-tcp", "containerPort": 53, "protocol": "TCP"},
         ],
-        // It is asked every second until it answers: nobody should wait for the second question of a slow round.
-        "startupProbe": {"tcpSocket": {"port": 53}, "periodSeconds": 1, "failureThreshold": 60},
+        // The first probe comes when it answers: one that came a moment too early would be a whole round too early.
+        "lifecycle": {"postStart": {"exec": {"command": ["/coracle", "dns", "--wait-for=127.0.0.1:53"]}}},
         "readinessProbe": {"tcpSocket": {"port": 53}, "periodSeconds": 5},
         "resources": {"requests": {"cpu": "10m", "memory": "20Mi"}},
         "securityContext": {

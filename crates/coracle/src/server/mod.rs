@@ -182,14 +182,23 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     let node = command.node(&instance, &place, advertised.ip(), journal, &pki, &authority)?;
     let result = process::until_signalled(async |stop| {
         let doors = Doors { listener: Some(listener), in_process: door.clone() };
-        let served = coracle_apiserver::run(&config, doors, opened.store.clone(), WORLD, stop.clone(), ready);
+        let (last, stop_server) = watch::channel(false);
+        let served = coracle_apiserver::run(&config, doors, opened.store.clone(), WORLD, stop_server, ready);
+        // What began last ends first: nobody asks a server that is about to end.
+        let beside = async {
+            run_node(node, &door, &lines, stop).await?;
+            tasks.stop().await;
+            last.send_replace(true);
+            std::future::pending::<Result<Infallible, NodeError>>().await
+        };
         tokio::select! {
             biased;
             result = served => result.map_err(ServerError::from),
             // Without its node a cluster that is to have one does not start.
-            error = run_node(node, &door, &lines, stop.clone()) => Err(error.into()),
-            // What began last ends first: nobody asks a server that is about to end.
-            never = end(stop, &tasks) => match never {},
+            ended = beside => match ended {
+                Err(error) => Err(error.into()),
+                Ok(never) => match never {},
+            },
         }
     })
     .await;
@@ -203,29 +212,34 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     result?
 }
 
-/// Runs the node, if there is one, and says when it is ready. Returns only when it cannot be had.
+/// Runs the node, if there is one, and says when it is ready. Returns when it has been stopped, or cannot be had.
 async fn run_node(
     settings: Option<node::Settings>,
     door: &InProcess,
     lines: &str,
     mut stop: watch::Receiver<bool>,
-) -> NodeError {
-    let Some(settings) = settings else { return std::future::pending().await };
-    let name = settings.name.clone();
-    let node = match Node::begin(settings, door).await {
-        Ok(node) => node,
-        Err(error) => return error,
+) -> Result<(), NodeError> {
+    let Some(settings) = settings else {
+        stopped(&mut stop).await;
+        return Ok(());
     };
+    let name = settings.name.clone();
+    let node = Node::begin(settings, door).await?;
     tokio::select! {
         ((), ()) = async { tokio::join!(node::until_ready(door, &name), node.until_named()) } => {
             process::announce(lines);
         }
-        _ = stop.wait_for(|stop| *stop) => {}
+        () = stopped(&mut stop) => {}
     }
-    drop(stop.wait_for(|stop| *stop).await);
+    stopped(&mut stop).await;
     node.stop().await;
     process::announce("pods go on running; `coracle stop` ends them\n");
-    std::future::pending().await
+    Ok(())
+}
+
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    // Whoever could say so being gone is as good as having said so.
+    drop(stop.wait_for(|stop| *stop).await);
 }
 
 impl Server {
@@ -432,13 +446,6 @@ fn begin_controllers(manager: Manager, elect: bool, journal: &Journal) -> (InPro
     let (through, journal) = (door.clone(), journal.clone());
     tasks.spawn(async move { controllers::run(&through, &manager, elect, &journal).await });
     (door, tasks)
-}
-
-/// Ends the controllers when the process is told to end, and never returns: the server does.
-async fn end(mut stop: watch::Receiver<bool>, tasks: &Tasks) -> Infallible {
-    drop(stop.wait_for(|stop| *stop).await);
-    tasks.stop().await;
-    std::future::pending().await
 }
 
 /// What it says when it is ready.

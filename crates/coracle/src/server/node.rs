@@ -89,9 +89,12 @@ pub(crate) enum NodeError {
 pub(super) struct Node {
     threads: Option<tokio::runtime::Runtime>,
     tasks: Tasks,
-    /// Whether the objects of the cluster's DNS are there.
+    /// Whether the cluster's DNS answers, or is not waited for any longer.
     has_names: watch::Receiver<bool>,
 }
+
+/// So long the cluster's DNS is waited for before anybody is told that the cluster is ready.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How many threads do the node's work.
 const THREADS: usize = 2;
@@ -288,6 +291,9 @@ fn begin_dns(
         }
         if let Err(error) = dns::ensure(&client, address, &domain).await {
             return tracing::error!(error = %text(&error), "the cluster's DNS cannot be set up");
+        }
+        if tokio::time::timeout(PATIENCE, dns::until_answered(client)).await.is_err() {
+            tracing::warn!("the cluster's DNS does not answer yet");
         }
         tell.send_replace(true);
     });

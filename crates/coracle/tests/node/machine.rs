@@ -163,7 +163,7 @@ impl Machine {
 
     /// Ends pods and server, and removes the cluster, as a person does.
     pub(crate) fn stop_and_reset(&self) {
-        said(&mut self.coracle(&["stop"]));
+        said(&mut self.coracle(&["stop", "--grace-period=0"]));
         if let Some(mut server) = self.server().take() {
             server.wait().unwrap();
         }

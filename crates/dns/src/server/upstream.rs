@@ -1,8 +1,9 @@
 //! Names that are not the cluster's: other servers are asked, and what they said is remembered for as long as they
 //! allow.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
+use std::time::Duration;
 
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig};
@@ -14,6 +15,7 @@ use hickory_server::proto::rr::{Name, Record, RecordType};
 /// The servers that are asked.
 pub struct Upstream {
     resolver: TokioResolver,
+    servers: Vec<SocketAddr>,
 }
 
 /// Why there is nobody to ask.
@@ -35,6 +37,13 @@ pub(super) struct Heard {
 /// So many answers are remembered.
 const REMEMBERED: u64 = 10_000;
 
+/// How long a server may take to answer, and all of them together: whoever asks us gives up after five seconds.
+const OF_ONE: Duration = Duration::from_secs(2);
+const OF_ALL: Duration = Duration::from_millis(4500);
+
+/// After so long without an answer it is looked at whether any can come.
+const A_MOMENT: Duration = Duration::from_millis(200);
+
 impl Upstream {
     /// These servers.
     pub fn of(servers: &[SocketAddr]) -> Result<Upstream, UpstreamError> {
@@ -50,7 +59,9 @@ impl Upstream {
         options.use_hosts_file = ResolveHosts::Never;
         options.preserve_intermediates = true;
         options.ndots = 0;
-        Ok(Upstream { resolver: builder.build().map_err(UpstreamError::Unusable)? })
+        options.timeout = OF_ONE;
+        let resolver = builder.build().map_err(UpstreamError::Unusable)?;
+        Ok(Upstream { resolver, servers: servers.to_vec() })
     }
 
     /// The name servers of a `resolv.conf`, but for `own` addresses: asking ourselves would never end.
@@ -62,7 +73,11 @@ impl Upstream {
     }
 
     pub(super) async fn ask(&self, name: &Name, kind: RecordType) -> Heard {
-        match self.resolver.lookup(name.clone(), kind).await {
+        let heard = tokio::select! {
+            heard = self.resolver.lookup(name.clone(), kind) => heard,
+            why = self.until_hopeless() => Err(NetError::from(why)),
+        };
+        match heard {
             Ok(lookup) => Heard {
                 code: ResponseCode::NoError,
                 answers: lookup.answers().to_vec(),
@@ -79,6 +94,27 @@ impl Upstream {
             }
         }
     }
+}
+
+impl Upstream {
+    /// Returns when nobody will answer any more, and says why.
+    async fn until_hopeless(&self) -> &'static str {
+        tokio::time::sleep(A_MOMENT).await;
+        if !self.servers.iter().any(has_way) {
+            return "no upstream server can be reached from here";
+        }
+        tokio::time::sleep(OF_ALL.saturating_sub(A_MOMENT)).await;
+        "no upstream server answers in time"
+    }
+}
+
+/// Whether packets to a server would leave at all. None is sent.
+fn has_way(server: &SocketAddr) -> bool {
+    let any: IpAddr = match server {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    UdpSocket::bind((any, 0)).and_then(|socket| socket.connect(server)).is_ok()
 }
 
 /// The `nameserver` lines of a `resolv.conf`.
@@ -101,5 +137,22 @@ mod tests {
                     options ndots:2\nnameserver fd00::1\n";
         let found = servers(text, &["10.0.0.10".parse().unwrap()]);
         assert_eq!(found, ["192.0.2.1:53".parse().unwrap(), "[fd00::1]:53".parse().unwrap()]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_asks_hears_from_us_before_giving_up() {
+        let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let upstream = Upstream::of(&[silent.local_addr().unwrap()]).unwrap();
+        let began = tokio::time::Instant::now();
+        let heard = upstream.ask(&"example.org.".parse().unwrap(), RecordType::A).await;
+        assert_eq!(heard.code, ResponseCode::ServFail);
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    }
+
+    #[test]
+    fn a_server_without_a_way_to_it_is_known_without_asking() {
+        assert!(has_way(&"127.0.0.1:53".parse().unwrap()));
+        // On which link that would be nobody can know.
+        assert!(!has_way(&"[fe80::1]:53".parse().unwrap()));
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use coracle_api::go_text::Quoted;
-use coracle_client::Recorder;
+use coracle_client::{Recorder, World};
 use coracle_cri::Runtime;
 use k8s_openapi::api::core::v1::{Container, ExecAction, HTTPGetAction, LifecycleHandler, Pod};
 
@@ -37,6 +37,11 @@ struct Subject<'a> {
 impl ContainerHooks {
     pub fn new(host: &Host) -> ContainerHooks {
         ContainerHooks { runtime: host.runtime.clone(), events: host.events.clone() }
+    }
+
+    /// For those who work while there is no API server that could hear of events.
+    pub fn unheard(runtime: Arc<dyn Runtime>, world: World) -> ContainerHooks {
+        ContainerHooks { runtime, events: Recorder::silent(world) }
     }
 
     async fn run(&self, hook: &LifecycleHandler, subject: &Subject<'_>) -> Result<(), HookError> {

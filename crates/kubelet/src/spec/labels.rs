@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use k8s_openapi::api::core::v1::{Container, LifecycleHandler, Pod};
+use k8s_openapi::api::core::v1::{Container, ContainerPort, LifecycleHandler, Pod};
 
 use crate::observed::Seen;
 use crate::pod::PodView;
@@ -98,6 +98,11 @@ impl Seen {
     pub fn grace(&self) -> Option<i64> {
         let number = |name: &str| self.annotations.get(name)?.parse().ok();
         number(DELETION_GRACE).or_else(|| number(GRACE))
+    }
+
+    /// The ports that it names.
+    pub fn ports(&self) -> Option<Vec<ContainerPort>> {
+        serde_json::from_str(self.annotations.get(PORTS)?).ok()
     }
 
     /// What is to be done before it ends.
