@@ -9,6 +9,7 @@ use std::time::Duration;
 use common::{Forgetful, World, is_ready, restarts};
 use coracle_kubelet::LogRotation;
 use coracle_testkit::{eventually, on_a_machine};
+use k8s_openapi::api::core::v1::PodStatus;
 
 const SERVE: &str = "  terminationGracePeriodSeconds: 2\n  containers:\n  - {name: c, image: coracle.local/echo, imagePullPolicy: IfNotPresent}\n";
 
@@ -105,14 +106,7 @@ fn a_container_that_ends_is_restarted_and_then_waits() {
         let world = World::new(machine).await;
         let spec = "  containers:\n  - {name: c, image: coracle.local/echo, args: [exit, '3']}\n";
         world.create("p", spec).await;
-        let waits = |status: &k8s_openapi::api::core::v1::PodStatus| {
-            let container = &status.container_statuses.as_ref().unwrap()[0];
-            let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref());
-            waiting.and_then(|waiting| waiting.reason.as_deref()) == Some("CrashLoopBackOff")
-        };
-        let pod = world
-            .until("p", "in back-off", |status| status.container_statuses.is_some() && waits(status))
-            .await;
+        let pod = world.until("p", "in back-off", |status| waits_with(status, "CrashLoopBackOff")).await;
         let status = pod.status.unwrap();
         assert_eq!(status.phase.as_deref(), Some("Running"));
         assert_eq!(restarts(&status), 1);
@@ -194,6 +188,34 @@ async fn nothing_runs(world: &World) {
     let sandboxes = world.machine.folder().join("root/sandboxes");
     let is_empty = || std::fs::read_dir(&sandboxes).unwrap().next().is_none();
     eventually("nothing runs", async || is_empty().then_some(())).await;
+}
+
+#[test]
+fn an_image_that_is_not_to_be_had_is_told_as_that_and_then_as_waiting() {
+    on_a_machine("pull", async |machine| {
+        let world = World::new(machine).await;
+        let image = "localhost:1/none:1";
+        world.create("p", &format!("  containers:\n  - {{name: c, image: '{image}'}}\n")).await;
+        world.until("p", "waiting to pull", |status| waits_with(status, "ImagePullBackOff")).await;
+        eventually("all is told", async || {
+            let events = world.events().await;
+            let of = |event: &str| events.iter().any(|said| said == event);
+            let waiting = format!("BackOff: Back-off pulling image {image:?}");
+            (of(&waiting) && of("Failed: Error: ErrImagePull") && of("Failed: Error: ImagePullBackOff"))
+                .then_some(())
+        })
+        .await;
+        world.delete("p", Some(0)).await;
+        world.gone("p").await;
+        nothing_runs(&world).await;
+        world.end().await
+    });
+}
+
+fn waits_with(status: &PodStatus, reason: &str) -> bool {
+    let containers = status.container_statuses.iter().flatten();
+    let mut waiting = containers.filter_map(|container| container.state.as_ref()?.waiting.as_ref());
+    waiting.any(|waiting| waiting.reason.as_deref() == Some(reason))
 }
 
 #[test]

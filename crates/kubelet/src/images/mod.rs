@@ -125,8 +125,8 @@ impl Puller {
             if let Some(error) = self.errors.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
                 message = format!("{message}: {error}");
             }
-            let waiting_for = Waiting { reason: "ImagePullBackOff", message };
-            return Err(Absent { waiting: waiting_for, until: Some(waiting.until) });
+            let absent = refuse(host, about, "Failed", "ImagePullBackOff", message);
+            return Err(Absent { until: Some(waiting.until), ..absent });
         }
         host.events.normal(about, "Pulling", format!("Pulling image {asked:?}"));
         host.note(wanted.pod.uid(), "pull", format!("{asked}: pulling"));
