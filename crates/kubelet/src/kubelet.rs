@@ -47,6 +47,7 @@ pub(crate) struct Shared {
     pub(crate) groups: PodGroups,
     pub(crate) publisher: Publisher,
     pub(crate) puller: Puller,
+    pub(crate) references: Arc<References>,
     pub(crate) crashes: BackOff,
     /// Bytes of memory that the node has.
     pub(crate) memory: i64,
@@ -164,7 +165,8 @@ impl Kubelet {
         let shared = Arc::new(Shared {
             roster: self.roster.clone(),
             volumes: Arc::new(PodVolumes::new(&host, references.clone(), handlers.iter().any(deep))),
-            environments: Arc::new(Environment::new(&host, references)),
+            environments: Arc::new(Environment::new(&host, references.clone())),
+            references,
             probes: Arc::new(probes),
             hooks: Arc::new(ContainerHooks::new(&host)),
             groups: PodGroups::open(&self.config.cgroup_root, self.config.pod_pids).await?,

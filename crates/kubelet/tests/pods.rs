@@ -219,6 +219,23 @@ fn waits_with(status: &PodStatus, reason: &str) -> bool {
 }
 
 #[test]
+fn a_pull_secret_that_is_missing_is_told_though_nothing_is_pulled() {
+    on_a_machine("secret", async |machine| {
+        let world = World::new(machine).await;
+        world.create("p", &format!("{SERVE}  imagePullSecrets: [{{name: one}}, {{name: other}}]\n")).await;
+        world.until("p", "ready", is_ready).await;
+        let told = "FailedToRetrieveImagePullSecret: Unable to retrieve some image pull secrets (one, other); \
+            attempting to pull the image may not succeed.";
+        eventually("it is told", async || world.events().await.iter().any(|said| said == told).then_some(()))
+            .await;
+        world.delete("p", Some(1)).await;
+        world.gone("p").await;
+        nothing_runs(&world).await;
+        world.end().await
+    });
+}
+
+#[test]
 fn a_pod_that_runs_once_succeeds() {
     on_a_machine("once", async |machine| {
         let world = World::new(machine).await;

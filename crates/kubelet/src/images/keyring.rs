@@ -14,7 +14,7 @@ const DEFAULT: &str = "index.docker.io";
 
 /// All credentials that a pod may use.
 #[derive(Default)]
-pub(super) struct Keyring {
+pub(crate) struct Keyring {
     entries: Vec<(Place, AuthConfig)>,
 }
 

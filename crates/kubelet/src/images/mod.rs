@@ -1,8 +1,7 @@
 //! The images of containers: there already, or fetched.
 //!
 //! [`Puller::ensure`] goes by the container's policy. Pulls go one after the other, as upstream's do; one that failed
-//! waits before it is tried again. Credentials come from the pod's secrets ([`keyring`]), which are read only when
-//! something is pulled.
+//! waits before it is tried again. Credentials come from the pod's secrets ([`keyring`]).
 
 mod keyring;
 
@@ -11,16 +10,17 @@ use std::sync::{Mutex, PoisonError};
 
 use coracle_api::image::ImageName;
 use coracle_api::time::Timestamp;
-use coracle_client::{ObjectReference, Resource};
+use coracle_client::ObjectReference;
 use coracle_cri::v1::{ImageSpec, PodSandboxConfig};
-use k8s_openapi::api::core::v1::{Container, Pod, Secret};
+use k8s_openapi::api::core::v1::{Container, Pod};
 
 use crate::backoff::BackOff;
 use crate::host::Host;
 use crate::pod::{Kind, PodView};
+use crate::references::References;
 use crate::spec::security::ImageUser;
 use crate::status::Waiting;
-use keyring::Keyring;
+pub(crate) use keyring::Keyring;
 
 /// Fetches images for one node.
 #[derive(Default)]
@@ -53,6 +53,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) kind: Kind,
     pub(crate) container: &'a Container,
     pub(crate) sandbox: &'a PodSandboxConfig,
+    pub(crate) keyring: &'a Keyring,
 }
 
 impl Puller {
@@ -187,9 +188,8 @@ impl Puller {
         wanted: &Wanted<'_>,
         image: &str,
     ) -> Result<(), String> {
-        let keyring = secrets(host, wanted.pod).await;
         let spec = || ImageSpec { image: image.to_owned(), ..Default::default() };
-        let mut auths: Vec<_> = keyring.lookup(image).into_iter().map(Some).collect();
+        let mut auths: Vec<_> = wanted.keyring.lookup(image).into_iter().map(Some).collect();
         if auths.is_empty() {
             auths.push(None);
         }
@@ -253,18 +253,17 @@ fn rounded(span: std::time::Duration) -> String {
     coracle_api::time::Duration::from_nanos(millis.saturating_mul(1_000_000)).to_string()
 }
 
-/// The secrets that a pod names. Those that cannot be read are told about, and left out.
-async fn secrets(host: &Host, pod: &Pod) -> Keyring {
+/// The credentials that a pod names. Secrets that cannot be read are told about, whether anything is pulled or not, and
+/// left out.
+pub(crate) async fn keyring(host: &Host, references: &References, pod: &Pod) -> Keyring {
     let mut keyring = Keyring::default();
     let mut missing = Vec::new();
-    let access = host.client.resource(&Resource::of::<Secret>()).namespace(pod.namespace());
-    for reference in pod.pod_spec().image_pull_secrets.iter().flatten() {
-        match access.get(&reference.name).await {
-            Ok(tree) => match coracle_api::typed::from_tree::<Secret>(&tree) {
-                Ok(secret) => keyring.add(&secret),
-                Err(_) => missing.push(reference.name.clone()),
-            },
-            Err(_) => missing.push(reference.name.clone()),
+    // Old pods may name nothing; that is no secret that is missing.
+    let named = pod.pod_spec().image_pull_secrets.iter().flatten().filter(|secret| !secret.name.is_empty());
+    for reference in named {
+        match references.secret(pod.namespace(), &reference.name).await {
+            Ok(secret) => keyring.add(&secret.object),
+            Err(_) => missing.push(reference.name.as_str()),
         }
     }
     if !missing.is_empty() {

@@ -13,7 +13,7 @@ use super::sandbox::Home;
 use super::sync::SyncError;
 use crate::actions::Actions;
 use crate::cgroups::blocking;
-use crate::images::{Absent, Present, Wanted};
+use crate::images::{Absent, Keyring, Present, Wanted};
 use crate::logs::{self, rotation};
 use crate::observed::{Observed, Seen, State};
 use crate::pod::{Kind, PodView};
@@ -43,6 +43,7 @@ impl Worker {
         pod: &Arc<Pod>,
         observed: &Observed,
         actions: &Actions,
+        keyring: &Keyring,
     ) -> Result<Option<Timestamp>, SyncError> {
         let nothing = actions.start_ephemeral.is_empty()
             && actions.start_init.is_empty()
@@ -58,7 +59,7 @@ impl Worker {
                 return Err(SyncError::Ending);
             }
             let Some((kind, container)) = pod.container(name) else { continue };
-            match self.start(pod, observed, &home, kind, &container).await {
+            match self.start(pod, observed, &home, keyring, kind, &container).await {
                 Ok(()) => drop(self.waiting.remove(name)),
                 Err(not) => {
                     self.shared.host.note(
@@ -87,12 +88,13 @@ impl Worker {
         pod: &Arc<Pod>,
         observed: &Observed,
         home: &Home,
+        keyring: &Keyring,
         kind: Kind,
         container: &Container,
     ) -> Result<(), NotStarted> {
         let host = &self.shared.host;
         self.check_back_off(pod, observed, kind, container)?;
-        let wanted = Wanted { pod, kind, container, sandbox: &home.config };
+        let wanted = Wanted { pod, kind, container, sandbox: &home.config, keyring };
         let mut ending = self.mailbox.ending.subscribe();
         let image = tokio::select! {
             image = self.shared.puller.ensure(host, &wanted) => image,

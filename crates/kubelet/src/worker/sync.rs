@@ -10,6 +10,7 @@ use super::files::Folders;
 use super::{Next, RESYNC, Settled, Stage, Worker};
 use crate::actions::{Actions, pod_actions};
 use crate::cgroups::blocking;
+use crate::images;
 use crate::observed::Observed;
 use crate::parts::VolumeError;
 use crate::pod::{Kind, PodView};
@@ -126,6 +127,7 @@ impl Worker {
         let about = pod.reference();
         self.make_ground(pod).await?;
         let mounted = self.mount(pod).await?;
+        let keyring = images::keyring(&shared.host, &shared.references, pod).await;
         if actions.create_sandbox && actions.sandbox.is_some() {
             let text = "Pod sandbox changed, it will be killed and re-created.";
             shared.host.events.normal(&about, "SandboxChanged", text);
@@ -140,7 +142,7 @@ impl Worker {
         for kill in &actions.kill {
             self.kill_one(pod, observed, kill).await?;
         }
-        let wake = self.start_all(pod, observed, actions).await?;
+        let wake = self.start_all(pod, observed, actions, &keyring).await?;
         Ok([wake, mounted].into_iter().flatten().min())
     }
 
