@@ -155,7 +155,8 @@ impl Seen {
     }
 }
 
-/// Nanoseconds since 1970, as CRI counts; 0 is never.
+/// Nanoseconds since 1970, as CRI counts. What never was is 0 and so in 1970, as upstream tells it: a container that
+/// could not be started shows that as its start.
 fn moment(nanos: i64) -> Timestamp {
-    if nanos == 0 { Timestamp::ZERO } else { Timestamp::from_unix(0, 0) + Duration::from_nanos(nanos) }
+    Timestamp::from_unix(0, 0) + Duration::from_nanos(nanos)
 }

@@ -236,6 +236,25 @@ fn a_pull_secret_that_is_missing_is_told_though_nothing_is_pulled() {
 }
 
 #[test]
+fn a_container_that_could_not_be_started_began_in_1970() {
+    on_a_machine("start", async |machine| {
+        let world = World::new(machine).await;
+        let spec = "  restartPolicy: Never\n  containers:\n  - {name: c, image: coracle.local/echo, command: [/none]}\n";
+        world.create("p", spec).await;
+        let pod = world.until("p", "over", |status| status.phase.as_deref() == Some("Failed")).await;
+        let container = pod.status.unwrap().container_statuses.unwrap().remove(0);
+        let end = container.state.unwrap().terminated.unwrap();
+        assert_eq!((end.reason.as_deref(), end.exit_code), (Some("StartError"), 128));
+        assert_eq!(end.started_at.unwrap().0.as_second(), 0);
+        assert!(end.finished_at.unwrap().0 >= pod.metadata.creation_timestamp.unwrap().0);
+        world.delete("p", None).await;
+        world.gone("p").await;
+        nothing_runs(&world).await;
+        world.end().await
+    });
+}
+
+#[test]
 fn a_pod_that_runs_once_succeeds() {
     on_a_machine("once", async |machine| {
         let world = World::new(machine).await;

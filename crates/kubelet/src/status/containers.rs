@@ -186,7 +186,7 @@ fn state(facts: &Facts<'_>, seen: &Seen) -> ContainerState {
                 exit_code: *code,
                 reason: Some(reason.clone()).filter(|text| !text.is_empty()),
                 message: Some(message.clone()).filter(|text| !text.is_empty()),
-                started_at: Some(time(*started)).filter(|_| !started.is_zero()),
+                started_at: Some(time(*started)),
                 finished_at: Some(time(*finished)),
                 container_id: Some(id(facts, seen)),
                 signal: None,
