@@ -222,6 +222,7 @@ fn begin_kubelet(
         pod_pids: settings.pod_pids,
         unsafe_sysctls: settings.unsafe_sysctls.clone(),
         port: listener.local_addr().map_or(settings.place.kubelet_port, |address| address.port()),
+        healthz: Some(SocketAddr::from(([127, 0, 0, 1], 10248))),
         version: coracle_apiserver::VERSION.to_owned(),
         journal: settings.journal.clone(),
         manifests: Some(settings.instance.data_dir.join("manifests")),
@@ -258,7 +259,6 @@ fn begin_proxy(settings: &Settings, door: &InProcess, tasks: &Tasks) {
         detect_local: DetectLocal::ClusterRanges(vec![settings.place.cluster_cidr]),
         service_ranges: vec![settings.place.service_cidr],
         min_sync_period: Duration::ZERO,
-        healthz: None,
         ..coracle_proxy::Config::default()
     };
     tasks.spawn(async move {

@@ -154,11 +154,12 @@ impl Machine {
         server.wait().unwrap();
     }
 
-    /// Asks the server to end, as Ctrl-C would.
-    pub(crate) fn stop_server(&self) {
+    /// Asks the server to end, as Ctrl-C would. Returns all that it has said.
+    pub(crate) fn stop_server(&self) -> String {
         let mut server = self.server().take().unwrap();
-        run("kill", &["-TERM", &server.id().to_string()]);
+        run("kill", &["-INT", &server.id().to_string()]);
         assert!(server.wait().unwrap().success());
+        fs::read_to_string(self.said()).unwrap()
     }
 
     /// Ends pods and server, and removes the cluster, as a person does.

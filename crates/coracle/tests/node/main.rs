@@ -15,6 +15,7 @@ mod killed;
 mod machine;
 mod pods;
 mod reach;
+mod stopping;
 mod tools_image;
 mod traffic;
 mod troubles;
