@@ -48,6 +48,8 @@ impl Node {
                 // It may have been complete but for its last state, which could not be written.
                 sandbox.change(|record| record.complete = false);
                 if let Err(left) = self.take_down(&sandbox).await {
+                    // With all that led to it.
+                    let left = coracle_cri::Error::from(left);
                     tracing::warn!(
                         sandbox = id, error = %left,
                         "something is left of a pod that could not be made: it is listed as not ready until it is stopped"
