@@ -20,8 +20,13 @@ pub(super) fn command(config: &ContainerConfig, image: &ImageConfig) -> Result<V
     if whole.is_empty() { Err(Error::Invalid("no command specified".to_owned())) } else { Ok(whole) }
 }
 
-/// The environment: the image's, over it the container's, the last one of a name wins.
-pub(super) fn variables(config: &ContainerConfig, image: &ImageConfig, user: &User) -> Vec<String> {
+/// The environment: what every container has, over it the image's, over it the container's; the last one of a name wins.
+pub(super) fn variables(
+    config: &ContainerConfig,
+    image: &ImageConfig,
+    user: &User,
+    host_name: &str,
+) -> Vec<String> {
     let mut variables: Vec<String> = Vec::new();
     let mut set = |variable: String| {
         let name = variable.split('=').next().unwrap_or_default().to_owned();
@@ -31,6 +36,7 @@ pub(super) fn variables(config: &ContainerConfig, image: &ImageConfig, user: &Us
         }
     };
     set(USUAL_PATH.to_owned());
+    set(format!("HOSTNAME={host_name}"));
     if config.tty {
         set("TERM=xterm".to_owned());
     }
@@ -80,8 +86,8 @@ mod tests {
         };
         let user = User { home: "/root".to_owned(), ..User::default() };
         assert_eq!(
-            variables(&config, &image, &user),
-            texts(&["PATH=/x", "HOME=/root", "A=1", "B=3", "C=x=y"])
+            variables(&config, &image, &user, "pod-1"),
+            texts(&["PATH=/x", "HOSTNAME=pod-1", "HOME=/root", "A=1", "B=3", "C=x=y"])
         );
     }
 }

@@ -114,6 +114,14 @@ fn namespaces(from: &Ingredients<'_>, security: &LinuxContainerSecurityContext) 
     })
 }
 
+/// What the pod is called on the network: where it has no name of its own, as its machine.
+fn host_name(sandbox: &PodSandboxConfig) -> String {
+    match sandbox.hostname.as_str() {
+        "" => rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        own => own.to_owned(),
+    }
+}
+
 fn process(from: &Ingredients<'_>, security: &LinuxContainerSecurityContext) -> Result<Process, Error> {
     let user = users::resolve(from.rootfs, security, &from.image.user)?;
     let (ambient, permitted) = (capabilities::ambient(security)?, capabilities::permitted(security)?);
@@ -121,7 +129,7 @@ fn process(from: &Ingredients<'_>, security: &LinuxContainerSecurityContext) -> 
     let cwd = [from.config.working_dir.as_str(), &from.image.working_dir, "/"];
     Ok(Process {
         args: environment::command(from.config, from.image)?,
-        env: environment::variables(from.config, from.image, &user),
+        env: environment::variables(from.config, from.image, &user, &host_name(from.sandbox)),
         cwd: cwd.iter().find(|cwd| !cwd.is_empty()).copied().unwrap_or("/").to_owned(),
         uid: user.uid,
         gid: user.gid,
