@@ -1,7 +1,7 @@
 //! What a kubelet has to be told.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use coracle_client::Journal;
@@ -38,6 +38,8 @@ pub struct Config {
     pub unsafe_sysctls: Vec<String>,
     /// Where the kubelet's own API is served.
     pub port: u16,
+    /// Where `/healthz` answers over plain HTTP, `127.0.0.1:10248`; none: nowhere.
+    pub healthz: Option<SocketAddr>,
     /// As the node tells it: `v1.36.0`.
     pub version: String,
     pub journal: Journal,

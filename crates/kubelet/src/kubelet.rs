@@ -30,6 +30,7 @@ use crate::probes::ContainerProbes;
 use crate::publish::Publisher;
 use crate::references::References;
 use crate::roster::Roster;
+use crate::server::healthz;
 use crate::sources::{News, Sources};
 use crate::volumes::PodVolumes;
 use crate::worker::Workers;
@@ -179,6 +180,9 @@ impl Kubelet {
             network: network_seen,
             host: host.clone(),
         });
+        if let Some(address) = self.config.healthz {
+            healthz::begin(address, &self.tasks).await;
+        }
         let node = node::Node::new(host.clone(), &self.config, &runtime, network);
         node.register().await;
         let of_name = format!("metadata.name={}", self.config.node_name);

@@ -6,10 +6,11 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Forgetful, World, is_ready, restarts};
+use common::{Forgetful, HEALTHZ, World, is_ready, restarts};
 use coracle_kubelet::LogRotation;
 use coracle_testkit::{eventually, on_a_machine};
 use k8s_openapi::api::core::v1::PodStatus;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 const SERVE: &str = "  terminationGracePeriodSeconds: 2\n  containers:\n  - {name: c, image: coracle.local/echo, imagePullPolicy: IfNotPresent}\n";
 
@@ -294,6 +295,11 @@ fn the_node_is_registered_and_ready() {
         assert_eq!(status.node_info.unwrap().container_runtime_version, "coracle://0.1.0");
         assert_eq!(ready.metadata.labels.unwrap()["kubernetes.io/hostname"], "n1");
         assert!(status.capacity.unwrap().contains_key("memory"));
+        let mut asked = tokio::net::TcpStream::connect(HEALTHZ).await.unwrap();
+        asked.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        asked.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.0 200 OK") && answer.ends_with("\r\n\r\nok"), "{answer}");
         world.end().await
     });
 }

@@ -28,10 +28,10 @@ use super::{Server, route};
 
 /// How long the TLS handshake and then the head of a request may take.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
-const HEAD_WITHIN: Duration = Duration::from_secs(32);
+pub(super) const HEAD_WITHIN: Duration = Duration::from_secs(32);
 
 /// How long the accepting of connections rests after a failure.
-const AFTER_FAILURE: Duration = Duration::from_millis(50);
+pub(super) const AFTER_FAILURE: Duration = Duration::from_millis(50);
 
 /// How long requests that have begun may take at the end.
 const FINISH_WITHIN: Duration = Duration::from_secs(2);

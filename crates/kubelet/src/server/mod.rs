@@ -3,13 +3,14 @@
 //! A connection ([`connection`]) brings requests; each is let in by [`access`], sent where its path says ([`route`]), and
 //! answered from the [`Roster`] and the runtime: pods, logs ([`logs`]), statistics ([`stats`]), or, where the client
 //! leaves HTTP for SPDY or WebSocket, commands ([`command`]) and ports ([`ports`]). Answers to people are text, as
-//! upstream's; statuses and texts are upstream's too.
+//! upstream's; statuses and texts are upstream's too. Beside it, [`healthz`] answers those on the machine itself.
 
 pub mod access;
 mod answer;
 mod command;
 mod connection;
 mod foreign;
+pub(crate) mod healthz;
 pub mod logs;
 mod metrics;
 mod pods;

@@ -15,6 +15,8 @@ use k8s_openapi::api::core::v1::{Event, Node, Pod, PodStatus};
 pub(crate) use forgetful::Forgetful;
 
 pub(crate) const NODE: &str = "n1";
+/// Where the kubelet says that it is there; every test has a network of its own.
+pub(crate) const HEALTHZ: &str = "127.0.0.1:10248";
 
 pub(crate) struct World {
     pub(crate) cluster: Cluster,
@@ -55,6 +57,7 @@ impl World {
             pod_pids: None,
             unsafe_sysctls: Vec::new(),
             port: 10250,
+            healthz: Some(HEALTHZ.parse().unwrap()),
             version: "v1.36.0".to_owned(),
             journal: Journal::new(),
         };

@@ -1,0 +1,99 @@
+//! `/healthz` over plain HTTP, for those who watch over the kubelet from its own machine: it says that it is there, and
+//! nothing that needs a secret.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+
+use coracle_client::Tasks;
+use http::header::X_CONTENT_TYPE_OPTIONS;
+use http::{HeaderValue, Request, StatusCode};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::answer::{self, Answer};
+use super::connection::{AFTER_FAILURE, HEAD_WITHIN};
+
+/// Answers at this address until the tasks end. Where somebody else has it, that is told and the kubelet goes without:
+/// a second node on the machine is none the worse for it.
+pub(crate) async fn begin(address: SocketAddr, tasks: &Tasks) {
+    match TcpListener::bind(address).await {
+        Ok(listener) => tasks.spawn(serve(listener)),
+        Err(error) => tracing::warn!(%address, %error, "/healthz of the kubelet is not served"),
+    }
+}
+
+async fn serve(listener: TcpListener) {
+    let connections = Tasks::new();
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => connections.spawn(converse(stream)),
+            Err(error) => {
+                tracing::debug!(%error, "a connection could not be accepted");
+                tokio::time::sleep(AFTER_FAILURE).await;
+            }
+        }
+    }
+}
+
+async fn converse(stream: TcpStream) {
+    let respond = service_fn(|request: Request<Incoming>| {
+        let answer = respond(request.uri().path(), request.uri().query().unwrap_or_default());
+        async move { Ok::<_, Infallible>(answer) }
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
+    if let Err(error) = builder.serve_connection(TokioIo::new(stream), respond).await {
+        tracing::debug!(%error, "a connection ended");
+    }
+}
+
+fn respond(path: &str, query: &str) -> Answer {
+    let is_verbose = query.split('&').any(|part| part.split('=').next() == Some("verbose"));
+    let mut answer = match path {
+        "/healthz" if is_verbose => answer::text(StatusCode::OK, "[+]ping ok\nhealthz check passed\n"),
+        "/healthz" | "/healthz/ping" => answer::text(StatusCode::OK, "ok"),
+        _ => answer::text(StatusCode::NOT_FOUND, "404 page not found\n"),
+    };
+    answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    async fn free() -> SocketAddr {
+        TcpListener::bind(("127.0.0.1", 0)).await.unwrap().local_addr().unwrap()
+    }
+
+    async fn check(address: SocketAddr, path: &str, status: &str, body: &str) {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        let (head, found) = answer.split_once("\r\n\r\n").unwrap();
+        assert_eq!((head.lines().next().unwrap(), found), (status, body), "{path}");
+        assert!(head.contains("content-type: text/plain; charset=utf-8"), "{head}");
+    }
+
+    #[tokio::test]
+    async fn the_kubelet_says_that_it_is_there() {
+        let (address, tasks) = (free().await, Tasks::new());
+        begin(address, &tasks).await;
+        check(address, "/healthz", "HTTP/1.1 200 OK", "ok").await;
+        check(address, "/healthz/ping", "HTTP/1.1 200 OK", "ok").await;
+        check(address, "/healthz?verbose", "HTTP/1.1 200 OK", "[+]ping ok\nhealthz check passed\n").await;
+        check(address, "/pods", "HTTP/1.1 404 Not Found", "404 page not found\n").await;
+        // Another one on the machine goes without, and this one goes on.
+        begin(address, &tasks).await;
+        check(address, "/healthz", "HTTP/1.1 200 OK", "ok").await;
+        tasks.stop().await;
+        assert!(TcpStream::connect(address).await.is_err());
+    }
+}
