@@ -1,10 +1,11 @@
 //! Static pods: those that a folder of manifests asks for, and no API server.
 //!
 //! The folder is read when something in it changes (`watch.rs`), and every so often besides. A manifest that makes no
-//! sense is told about and passed over. What a pod is called, and its UID, come from the manifest, the node and the
+//! sense (`valid.rs`) is told about and passed over. What a pod is called, and its UID, come from the manifest, the node and the
 //! file: the same file makes the same pod after a restart.
 
 mod sys;
+mod valid;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 
 use coracle_api::catalog::BUILTIN;
 use coracle_api::codec::yaml;
+use coracle_api::field_error::FieldError;
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Value, defaults, typed};
 use k8s_openapi::api::core::v1::Pod;
@@ -42,6 +44,10 @@ enum ManifestError {
     NotAPod,
     #[error("{0}")]
     Typed(#[from] typed::TypedError),
+    #[error("it is no valid pod: {}", texts(.0))]
+    Invalid(Vec<FieldError>),
+    #[error("static pods may not reference {0}")]
+    NeedsApi(&'static str),
 }
 
 /// All pods of a folder, or of one file. A place that is not there has none.
@@ -104,7 +110,19 @@ fn read(text: &[u8], file: &Path, node: &str, now: Timestamp) -> Result<Pod, Man
     spec.insert("nodeName", node);
     tolerate_eviction(spec);
     pod.object_mut("status").insert("phase", "Pending");
-    Ok(typed::from_tree(&tree)?)
+    let pod: Pod = typed::from_tree(&tree)?;
+    let complaints = valid::complaints(&pod);
+    if !complaints.is_empty() {
+        return Err(ManifestError::Invalid(complaints));
+    }
+    match valid::api_object(&pod) {
+        Some(what) => Err(ManifestError::NeedsApi(what)),
+        None => Ok(pod),
+    }
+}
+
+fn texts(errors: &[FieldError]) -> String {
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Who was put here by a file is not driven away by a taint.
@@ -162,5 +180,47 @@ mod tests {
     fn what_is_no_manifest_is_refused() {
         assert!(matches!(read("kind: [\n"), Err(ManifestError::Yaml(_))));
         assert!(matches!(read("apiVersion: apps/v1\nkind: Deployment\n"), Err(ManifestError::NotAPod)));
+    }
+
+    #[test]
+    fn a_pod_that_no_server_would_take_is_refused() {
+        let check = |name: &str, spec: &str, expected: &str| {
+            let text = format!("apiVersion: v1\nkind: Pod\nmetadata: {name}\nspec: {spec}\n");
+            assert_eq!(read(&text).unwrap_err().to_string(), expected, "{name} {spec}");
+        };
+        let good = "{containers: [{name: c, image: i}]}";
+        let with = |rest: &str| format!("{{containers: [{{name: c, image: i}}], {rest}}}");
+        let no_pod = "it is no valid pod: ";
+        let image = format!("{no_pod}spec.containers[0].image: Required value");
+        check("{name: web}", "{containers: [{name: c}]}", &image);
+        let spaced =
+            "spec.containers[0].image: Invalid value: \"i \": must not have leading or trailing whitespace";
+        check("{name: web}", "{containers: [{name: c, image: 'i '}]}", &format!("{no_pod}{spaced}"));
+        check("{name: web}", "{}", &format!("{no_pod}spec.containers: Required value"));
+        let both = "spec.containers[0].name: Required value, spec.containers[0].image: Required value";
+        check("{name: web}", "{containers: [{args: [a]}]}", &format!("{no_pod}{both}"));
+        let twice = with("initContainers: [{name: c, image: i}]");
+        let again = format!("{no_pod}spec.initContainers[0].name: Duplicate value: \"c\"");
+        check("{name: web}", &twice, &again);
+        let nameless = read(&MANIFEST.replace("name: web", "labels: {a: b}")).unwrap_err().to_string();
+        assert!(
+            nameless.starts_with("it is no valid pod: metadata.name: Invalid value: \"-n1\": "),
+            "{nameless}"
+        );
+        let space = read(&MANIFEST.replace("name: web", "name: web, namespace: A")).unwrap_err().to_string();
+        assert!(
+            space.starts_with("it is no valid pod: metadata.namespace: Invalid value: \"A\": "),
+            "{space}"
+        );
+        for (rest, what) in [
+            ("serviceAccountName: a", "serviceaccounts"),
+            ("volumes: [{name: v, secret: {secretName: s}}]", "secrets"),
+            ("volumes: [{name: v, configMap: {name: m}}]", "configmaps"),
+            ("resourceClaims: [{name: r, resourceClaimName: r}]", "resourceclaims"),
+            ("volumes: [{name: v, persistentVolumeClaim: {claimName: p}}]", "persistentvolumeclaims"),
+        ] {
+            check("{name: web}", &with(rest), &format!("static pods may not reference {what}"));
+        }
+        assert!(read(&format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: web}}\nspec: {good}\n")).is_ok());
     }
 }

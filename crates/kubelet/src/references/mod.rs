@@ -5,7 +5,7 @@
 //! is one kind of objects with their watches. When an object changes, whoever has the receiver of [`References::new`]
 //! hears which pods it concerns, so that their volumes are brought up to date.
 
-mod names;
+pub(crate) mod names;
 mod watched;
 
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{EnvFromSource, EnvVarSource, Pod, VolumeProject
 use crate::pod::{PodView as _, of_ephemeral};
 
 /// The ConfigMaps: of volumes, and of the environments of containers.
-pub(super) fn config_maps(pod: &Pod) -> BTreeSet<String> {
+pub(crate) fn config_maps(pod: &Pod) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for volume in pod.pod_spec().volumes.iter().flatten() {
         names.extend(volume.config_map.as_ref().map(|source| source.name.clone()));
@@ -21,7 +21,7 @@ pub(super) fn config_maps(pod: &Pod) -> BTreeSet<String> {
 }
 
 /// The Secrets: of volumes, of the environments of containers, and those that images are pulled with.
-pub(super) fn secrets(pod: &Pod) -> BTreeSet<String> {
+pub(crate) fn secrets(pod: &Pod) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let spec = pod.pod_spec();
     names.extend(spec.image_pull_secrets.iter().flatten().map(|secret| secret.name.clone()));
