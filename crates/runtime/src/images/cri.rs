@@ -39,7 +39,7 @@ impl Images for ImageStore {
         _sandbox: Option<v1::PodSandboxConfig>,
     ) -> Result<String> {
         let reference: Reference =
-            image.image.parse().map_err(|error| refused(&image.image, &ImageError::Reference(error)))?;
+            ImageError::name(&image.image).map_err(|error| refused(&image.image, &error))?;
         let credentials: Vec<Credentials> =
             auth.and_then(|auth| credentials_for(&reference, &auth)).into_iter().collect();
         let unheard: Report = Arc::new(|_| {});
@@ -127,8 +127,8 @@ fn credentials_for(image: &Reference, auth: &v1::AuthConfig) -> Option<Credentia
 fn refused(image: &str, error: &ImageError) -> Error {
     let text = format!("failed to pull image \"{image}\": {}", told(error));
     match error {
-        ImageError::Reference(_) => Error::InvalidArgument(text),
-        ImageError::Registry(RegistryError::NotFound) => Error::NotFound(text),
+        ImageError::Reference { .. } => Error::InvalidArgument(text),
+        ImageError::Registry(RegistryError::NotFound { .. }) => Error::NotFound(text),
         ImageError::Registry(RegistryError::Denied(_)) => Error::PermissionDenied(text),
         ImageError::Registry(error) if error.is_passing() => Error::Unavailable(text),
         _ => Error::Internal(text),

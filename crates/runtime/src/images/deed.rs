@@ -7,9 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::registry::Connector;
-use super::{
-    Credentials, Image, ImageError, ImageStore, ImagesConfig, Keep, Reference, Registries, Report, door,
-};
+use super::{Credentials, Image, ImageError, ImageStore, ImagesConfig, Keep, Registries, Report, door};
 
 /// A change to the images of a folder. Paths are absolute: who does it may be elsewhere.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -23,6 +21,15 @@ pub enum Deed {
 }
 
 impl Deed {
+    /// What is so when it is done.
+    pub(super) fn done(&self) -> String {
+        match self {
+            Deed::Import { path, .. } => format!("imported {path:?}"),
+            Deed::Pull { image, .. } => format!("pulled {image:?}"),
+            Deed::Remove { image } => format!("removed {image:?}"),
+        }
+    }
+
     /// Does it to the images of a folder, or has it done by the process that works with them. Answers with the images that
     /// it was about.
     pub async fn carry_out(&self, config: ImagesConfig, report: &Report) -> Result<Vec<Image>, ImageError> {
@@ -41,11 +48,11 @@ impl ImageStore {
     pub(super) async fn perform(&self, deed: &Deed, report: &Report) -> Result<Vec<Image>, ImageError> {
         match deed {
             Deed::Import { path, name, pinned } => {
-                let name = name.as_deref().map(str::parse).transpose()?;
+                let name = name.as_deref().map(ImageError::name).transpose()?;
                 self.import(path, &Keep { name, pinned: *pinned }).await
             }
             Deed::Pull { image, credentials, authorities, plain } => {
-                let image: Reference = image.parse()?;
+                let image = ImageError::name(image)?;
                 let registries = Registries {
                     authorities: authorities.clone(),
                     plain: plain.clone(),

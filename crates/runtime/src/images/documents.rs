@@ -11,6 +11,15 @@ pub(crate) const INDEXES: [&str; 2] =
 pub(crate) const MANIFESTS: [&str; 2] =
     ["application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json"];
 
+/// Layers, and what may be added for how they are compressed. Which it is is not believed, but seen.
+const LAYERS: [&str; 4] = [
+    "application/vnd.oci.image.layer.v1.tar",
+    "application/vnd.oci.image.layer.nondistributable.v1.tar",
+    "application/vnd.docker.image.rootfs.diff.tar",
+    "application/vnd.docker.image.rootfs.foreign.diff.tar",
+];
+const COMPRESSIONS: [&str; 5] = ["", "+gzip", "+zstd", ".gzip", ".zstd"];
+
 /// More layers than the kernel stacks are of no use.
 pub(crate) const MOST_LAYERS: usize = 400;
 
@@ -29,6 +38,10 @@ pub enum DocumentError {
     TooManyLayers(usize),
     #[error("media type {0:?} is neither an image nor an index of images")]
     MediaType(String),
+    #[error(
+        "layer {digest} is of media type {media_type:?}, which is not known to be a layer: build it as a tar archive"
+    )]
+    LayerType { digest: Digest, media_type: String },
     #[error("the image is for {found}, this node is {wanted}")]
     OtherPlatform { found: String, wanted: String },
 }
@@ -97,6 +110,22 @@ pub(crate) struct Index {
 pub(crate) struct Manifest {
     pub(crate) config: Descriptor,
     pub(crate) layers: Vec<Descriptor>,
+}
+
+impl Manifest {
+    /// Everything that is a layer says so. What says nothing is taken for one: that it is an archive is seen from it.
+    pub(crate) fn check_layers(&self) -> Result<(), DocumentError> {
+        let is_layer = |layer: &&Descriptor| {
+            let known = LAYERS.iter().find_map(|name| layer.media_type.strip_prefix(name));
+            layer.media_type.is_empty() || known.is_some_and(|form| COMPRESSIONS.contains(&form))
+        };
+        match self.layers.iter().find(|layer| !is_layer(layer)) {
+            None => Ok(()),
+            Some(Descriptor { digest, media_type, .. }) => {
+                Err(DocumentError::LayerType { digest: *digest, media_type: media_type.clone() })
+            }
+        }
+    }
 }
 
 /// What a registry or a layout answered with.
@@ -239,6 +268,33 @@ mod tests {
         check(("arm", "v7"), &[("arm", "v5"), ("arm", "v7")], Some(1));
         check(("arm", "v6"), &[("arm", "v7")], None);
         check(("amd64", ""), &[("unknown", ""), ("s390x", "")], None);
+    }
+
+    #[test]
+    fn what_is_no_layer_is_not_taken_for_one() {
+        let check = |media_type: &str, expected: bool| {
+            let digest = Digest::of(b"");
+            let text = format!(
+                r#"{{"config": {{"digest": "{digest}", "size": 0}}, "layers": [
+                    {{"mediaType": "{media_type}", "digest": "{digest}", "size": 0}}]}}"#
+            );
+            let manifest: Manifest = json("manifest", text.as_bytes()).unwrap();
+            let checked = manifest.check_layers().map_err(|error| error.to_string());
+            assert_eq!(checked.is_ok(), expected, "{media_type}: {checked:?}");
+            checked.unwrap_or_else(|text| assert!(text.contains(media_type), "{text}"));
+        };
+        check("application/vnd.oci.image.layer.v1.tar", true);
+        check("application/vnd.oci.image.layer.v1.tar+gzip", true);
+        check("application/vnd.oci.image.layer.v1.tar+zstd", true);
+        check("application/vnd.oci.image.layer.nondistributable.v1.tar+gzip", true);
+        check("application/vnd.docker.image.rootfs.diff.tar.gzip", true);
+        check("application/vnd.docker.image.rootfs.diff.tar", true);
+        check("application/vnd.docker.image.rootfs.foreign.diff.tar.gzip", true);
+        check("", true);
+        check("application/vnd.oci.image.layer.v1.tar+gzip+encrypted", false);
+        check("application/vnd.cncf.helm.chart.content.v1.tar+gzip", false);
+        check("application/vnd.oci.image.layer.v1.squashfs", false);
+        check("text/html", false);
     }
 
     #[test]

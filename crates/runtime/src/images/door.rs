@@ -127,7 +127,12 @@ pub(super) async fn ask(
     deed: &Deed,
     report: &Report,
 ) -> Result<Vec<Image>, ImageError> {
-    let broken = |error: io::Error| ImageError::Elsewhere(error.to_string());
+    let broken = |error: io::Error| {
+        let done = deed.done();
+        ImageError::Elsewhere(format!(
+            "the server that works with these images did not say it had {done}: {error}"
+        ))
+    };
     let mut line = serde_json::to_vec(deed).expect("a request of texts is JSON");
     line.push(b'\n');
     connection.write_all(&line).await.map_err(broken)?;
@@ -140,7 +145,10 @@ pub(super) async fn ask(
             Answer::Failed(text) => return Err(ImageError::Elsewhere(text)),
         }
     }
-    Err(broken(io::ErrorKind::UnexpectedEof.into()))
+    Err(ImageError::Elsewhere(format!(
+        "the server that works with these images ended before it had {}: ask again when it is back",
+        deed.done()
+    )))
 }
 
 /// Sockets have short names; folders need not. So the folder is named by its descriptor.

@@ -14,6 +14,7 @@ mod digest;
 mod documents;
 mod door;
 mod import;
+mod legible;
 mod pull;
 mod reference;
 mod registry;
@@ -72,8 +73,8 @@ pub struct ImageStore {
 /// Why an image is not here.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    #[error(transparent)]
-    Reference(#[from] ReferenceError),
+    #[error("couldn't parse image name {name:?}")]
+    Reference { name: String, source: ReferenceError },
     #[error(transparent)]
     Document(#[from] DocumentError),
     #[error(transparent)]
@@ -95,6 +96,13 @@ pub enum ImageError {
     /// What the process said that works with the images.
     #[error("{0}")]
     Elsewhere(String),
+}
+
+impl ImageError {
+    /// The name of an image, or that the text is none.
+    fn name(text: &str) -> Result<Reference, Self> {
+        text.parse().map_err(|source| Self::Reference { name: text.to_owned(), source })
+    }
 }
 
 impl ImageStore {

@@ -49,7 +49,8 @@ impl ImageStore {
         report: &Report,
     ) -> Result<Image, ImageError> {
         if image.registry == super::built_in::REGISTRY {
-            return self.find(&image.to_string()).ok_or_else(|| RegistryError::NotFound.into());
+            let (what, registry) = (image.to_string(), image.registry.clone());
+            return self.find(&what).ok_or_else(|| RegistryError::NotFound { what, registry }.into());
         }
         let mut denied = None;
         let tried = credentials.iter().cloned().map(Some).chain(credentials.is_empty().then_some(None));
@@ -92,6 +93,7 @@ impl ImageStore {
                 manifest
             }
         };
+        manifest.check_layers()?;
         let config = self.fetch_config(&repository, &manifest.config).await?;
         let diff_ids = Config::read(&config, manifest.layers.len(), &self.config.platform)?.rootfs.diff_ids;
         let layers = manifest.layers;
@@ -123,7 +125,9 @@ impl ImageStore {
             Which::Digest(digest) => Some(digest),
             // A registry that answers no HEAD is asked for the manifest as if nothing were here.
             Which::Tag(_) => match repository.digest_of(&image.which).await {
-                Err(error @ (RegistryError::Denied(_) | RegistryError::NotFound)) => return Err(error.into()),
+                Err(error @ (RegistryError::Denied(_) | RegistryError::NotFound { .. })) => {
+                    return Err(error.into());
+                }
                 answer => answer.unwrap_or(None),
             },
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use coracle_runtime::images::{Arrivals, Deed, ImageError, Report};
 use serde_json::json;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 
 use crate::made::{docker_archive, layer};
 use crate::place::Place;
@@ -64,6 +64,28 @@ async fn who_works_with_the_images_does_what_others_ask_for() {
     // Whatever it has left behind, the next one works with them itself.
     let alone = import(file).carry_out(place.config(), &silent()).await.unwrap();
     assert_eq!(alone[0].tags, ["docker.io/library/app:v1"]);
+}
+
+#[tokio::test]
+async fn who_ends_over_a_deed_is_told_of_with_the_deed() {
+    let place = Place::new();
+    let _taken = place.open();
+    let listener = tokio::net::UnixListener::bind(place.path("images/socket")).unwrap();
+    let ends = tokio::spawn(async move {
+        for _ in 0..3 {
+            let (socket, _) = listener.accept().await.unwrap();
+            tokio::io::BufReader::new(socket).read_line(&mut String::new()).await.unwrap();
+        }
+    });
+    let check = async |deed: Deed, expected: &str| {
+        let error = deed.carry_out(place.config(), &silent()).await.unwrap_err().to_string();
+        assert!(error.contains(&format!("ended before it had {expected}")), "{error}");
+    };
+    let (credentials, authorities, plain) = (Vec::new(), Vec::new(), Vec::new());
+    check(import("/x.tar".into()), "imported \"/x.tar\"").await;
+    check(Deed::Pull { image: "x:y".to_owned(), credentials, authorities, plain }, "pulled \"x:y\"").await;
+    check(Deed::Remove { image: "x:y".to_owned() }, "removed \"x:y\"").await;
+    ends.await.unwrap();
 }
 
 #[tokio::test]

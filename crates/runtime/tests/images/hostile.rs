@@ -56,8 +56,10 @@ async fn a_layer_that_always_ends_early_is_given_up() {
     let mut fake = Fake::with_image();
     fake.cut_after = Some(40);
     fake.answers_ranges = false;
+    let layer = fake.layer().to_string();
     let error = fails(fake).await;
     assert!(matches!(error, ImageError::Registry(_)), "{error:?}");
+    assert!(error.to_string().contains(&layer), "it says what of: {error}");
 }
 
 #[tokio::test]
@@ -154,6 +156,10 @@ async fn documents_have_a_largest_size_and_old_ones_are_refused() {
         manifest["layers"] = json!(vec![layer; 3]);
     });
     assert!(fails(fake).await.to_string().contains("3 layers"));
+    let mut fake = Fake::with_image();
+    fake.change_manifest(|manifest| manifest["layers"][0]["mediaType"] = json!("application/x-squashfs"));
+    let (layer, refused) = (fake.layer().to_string(), fails(fake).await.to_string());
+    assert!(refused.contains(&layer) && refused.contains("\"application/x-squashfs\""), "{refused}");
 }
 
 /// Pulls from a registry and returns why that fails. Nothing is left.

@@ -106,7 +106,40 @@ async fn what_is_damaged_leaves_nothing_behind() {
         ImageError::Unpack { .. }
     ));
     check(b"neither").await;
-    check(&docker_archive(&["UPPER:"], &layers, &json!({}))).await;
+    let unnamed = check(&docker_archive(&["UPPER:"], &layers, &json!({}))).await;
+    assert_eq!(told(&unnamed), "couldn't parse image name \"UPPER:\": invalid reference format");
+    for list in ["manifest.json", "index.json"] {
+        let text = if list == "index.json" { r#"{"manifests": []}"# } else { "[]" };
+        let mut archive = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        archive.append_data(&mut header, list, text.as_bytes()).unwrap();
+        let empty = check(&archive.into_inner().unwrap()).await;
+        assert!(told(&empty).starts_with(&format!("{list} tells of no image")), "{}", told(&empty));
+    }
+}
+
+/// What quotes an archive that is none must not do to a terminal what the archive says.
+#[tokio::test]
+async fn an_archive_of_garbage_is_told_of_in_words() {
+    let place = Place::new();
+    let images = place.open();
+    let garbage: Vec<u8> = b"\x1b[2J\x07\xff\xfe\0garbage".iter().copied().cycle().take(64 << 10).collect();
+    // As a whole, and as a layer.
+    let as_layer = docker_archive(&["app"], std::slice::from_ref(&garbage), &json!({}));
+    for bytes in [garbage, as_layer] {
+        let error = images.import(&place.write("bad.tar", &bytes), &Keep::default()).await.unwrap_err();
+        let text = told(&error);
+        assert!(!text.contains(char::is_control) && text.len() < 800, "{text:?}");
+        assert!(text.contains("cannot"), "{text:?}");
+    }
+    assert_eq!(place.counts(), [0, 0, 0, 0]);
+}
+
+/// An error with all that led to it.
+fn told(error: &dyn std::error::Error) -> String {
+    let cause = error.source().map(|cause| format!(": {}", told(cause))).unwrap_or_default();
+    format!("{error}{cause}")
 }
 
 #[tokio::test]

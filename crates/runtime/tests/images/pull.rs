@@ -82,7 +82,8 @@ async fn users_are_asked_for_their_password_and_certificates_are_checked() {
     assert_eq!(images.image_status(spec(&name), false).await.unwrap().image.unwrap().id, id);
     let absent = format!("{}/private/app:other", registry.host);
     let refused = images.pull_image(spec(&absent), Some(auth("right", "")), None).await;
-    assert!(matches!(refused, Err(Error::NotFound(_))), "{refused:?}");
+    let told = format!("{absent}: not found at {}", registry.host);
+    assert!(matches!(&refused, Err(Error::NotFound(text)) if text.contains(&told)), "{refused:?}");
     assert!(matches!(
         images.pull_image(spec("UPPER/Case"), None, None).await,
         Err(Error::InvalidArgument(_))

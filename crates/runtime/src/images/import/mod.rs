@@ -27,6 +27,8 @@ pub enum ImportError {
     Absent(String),
     #[error("{0:?} is larger than a document can be")]
     TooLarge(String),
+    #[error("{0} tells of no image: save it again, with the name of an image")]
+    Empty(&'static str),
     #[error("neither a docker archive (manifest.json) nor an OCI layout (index.json)")]
     Neither,
 }
@@ -84,11 +86,14 @@ impl ImageStore {
             layers: Vec<String>,
         }
         let saved: Vec<Saved> = documents::json("list of images", &source.document("manifest.json")?)?;
+        if saved.is_empty() {
+            return Err(ImportError::Empty("manifest.json").into());
+        }
         let describe = |saved: Saved| {
             let bytes = source.document(&saved.config)?;
             let config = Config::read(&bytes, saved.layers.len(), &self.config.platform)?;
             let tags = saved.repo_tags.unwrap_or_default();
-            let mut names = tags.iter().map(|tag| tag.parse()).collect::<Result<Vec<Reference>, _>>()?;
+            let mut names = tags.iter().map(|tag| ImageError::name(tag)).collect::<Result<Vec<_>, _>>()?;
             names.extend(keep.name.clone());
             let sizes = saved.layers.iter().map(|layer| Ok(source.file(layer)?.1));
             let size = sizes.sum::<Result<u64, ImportError>>()?;
@@ -109,6 +114,9 @@ impl ImageStore {
         keep: &Keep,
     ) -> Result<Vec<(Description, Vec<String>)>, ImageError> {
         let index: Index = documents::json("index", &source.document("index.json")?)?;
+        if index.manifests.is_empty() {
+            return Err(ImportError::Empty("index.json").into());
+        }
         let wanted = &self.config.platform;
         let alone = index.manifests.len() == 1;
         let fits = |descriptor: &&Descriptor| {
@@ -146,6 +154,7 @@ impl ImageStore {
                 documents::json("manifest", &bytes)?
             }
         };
+        manifest.check_layers()?;
         let config_bytes = blob(source, &manifest.config)?;
         let config = Config::read(&config_bytes, manifest.layers.len(), &self.config.platform)?;
         // A layout proves what it says: whoever asks for this name by digest gets this image.

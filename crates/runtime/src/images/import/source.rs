@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::ImportError;
+use crate::images::legible::legible_error;
 use crate::images::unpack::decompressed;
 
 /// The longest chain of links from one name to another.
@@ -42,7 +43,7 @@ impl Source {
         } else {
             file
         };
-        let entries = index(&file).map_err(failed)?;
+        let entries = index(&file).map_err(|error| failed(legible_error(&error)))?;
         Ok(Source::Archive { file: Arc::new(file), entries })
     }
 

@@ -63,7 +63,7 @@ pub(crate) struct Connector {
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
-    host: String,
+    address: String,
     body: Incoming,
     patience: Duration,
     driver: AbortHandle,
@@ -97,10 +97,10 @@ impl Connector {
         headers: HeaderMap,
         form: Option<String>,
     ) -> Result<Answer, RegistryError> {
-        let host = authority(uri);
+        let (host, address) = (authority(uri), address(uri));
         let patience = self.registries.patience;
-        let broken = |source| RegistryError::Broken { host: host.clone(), source };
-        let silent = |_| RegistryError::Silent { host: host.clone() };
+        let broken = |source| RegistryError::Broken { address: address.clone(), source };
+        let silent = |_| RegistryError::Silent { address: address.clone() };
         let stream = tokio::time::timeout(patience, self.stream(uri)).await.map_err(silent)??;
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
@@ -119,7 +119,7 @@ impl Connector {
         request.headers_mut().insert(http::header::HOST, named);
         let sent = tokio::time::timeout(patience, sender.send_request(request)).await;
         let (head, body) = sent.map_err(silent)?.map_err(broken)?.into_parts();
-        Ok(Answer { status: head.status, headers: head.headers, host, body, patience, driver })
+        Ok(Answer { status: head.status, headers: head.headers, address, body, patience, driver })
     }
 
     async fn stream(&self, uri: &Uri) -> Result<Box<dyn Stream>, RegistryError> {
@@ -144,9 +144,11 @@ impl Answer {
     pub(crate) async fn piece(&mut self) -> Result<Option<Bytes>, RegistryError> {
         loop {
             let frame = tokio::time::timeout(self.patience, self.body.frame()).await;
-            match frame.map_err(|_| RegistryError::Silent { host: self.host.clone() })? {
+            match frame.map_err(|_| RegistryError::Silent { address: self.address.clone() })? {
                 None => return Ok(None),
-                Some(Err(source)) => return Err(RegistryError::Broken { host: self.host.clone(), source }),
+                Some(Err(source)) => {
+                    return Err(RegistryError::Broken { address: self.address.clone(), source });
+                }
                 Some(Ok(frame)) => {
                     if let Ok(piece) = frame.into_data() {
                         return Ok(Some(piece));
@@ -214,6 +216,11 @@ fn read_certificates(path: &std::path::Path) -> io::Result<Vec<CertificateDer<'s
 /// The host with its port, as it stands in the address.
 pub(super) fn authority(uri: &Uri) -> String {
     uri.authority().map_or_else(String::new, |authority| authority.as_str().to_owned())
+}
+
+/// What is asked for, without the query: redirects carry what nobody else is to read in there.
+fn address(uri: &Uri) -> String {
+    format!("{}://{}{}", uri.scheme_str().unwrap_or("https"), authority(uri), uri.path())
 }
 
 /// The host without port and brackets.

@@ -10,14 +10,14 @@ pub enum RegistryError {
     Connect { host: String, source: std::io::Error },
     #[error("{host} does not speak TLS that can be trusted")]
     Tls { host: String, source: std::io::Error },
-    #[error("the connection to {host} broke")]
-    Broken { host: String, source: hyper::Error },
-    #[error("{host} does not answer")]
-    Silent { host: String },
+    #[error("the connection broke before {address} was there as a whole")]
+    Broken { address: String, source: hyper::Error },
+    #[error("no answer for {address}")]
+    Silent { address: String },
     #[error("{url} answers {status}{text}")]
     Status { url: String, status: StatusCode, text: String },
-    #[error("not found")]
-    NotFound,
+    #[error("{what}: not found at {registry}")]
+    NotFound { what: String, registry: String },
     #[error("pull access denied, repository does not exist or may require authorization: {0}")]
     Denied(String),
     #[error("the registry wants to be authorized in a way that is not known: {0:?}")]

@@ -16,6 +16,7 @@ use serde::Deserialize;
 
 use super::digest::Digest;
 use super::documents::{INDEXES, MANIFESTS};
+use super::legible::legible;
 use super::reference::{Reference, Which};
 use auth::Challenge;
 pub(crate) use auth::credentials;
@@ -37,6 +38,8 @@ pub(crate) struct Repository<'a> {
     connector: &'a Connector,
     /// Where its paths begin.
     base: String,
+    /// The host that is asked.
+    host: String,
     name: String,
     credentials: Option<Credentials>,
     authorization: Mutex<Option<HeaderValue>>,
@@ -59,18 +62,21 @@ impl<'a> Repository<'a> {
         let host = if image.registry == "docker.io" { "registry-1.docker.io" } else { &image.registry };
         let scheme = if connector.is_plain(host).await { "http" } else { "https" };
         let base = format!("{scheme}://{host}/v2/{}", image.repository);
-        Self { connector, base, name: image.name(), credentials, authorization: Mutex::default() }
+        let (host, name) = (host.to_owned(), image.name());
+        Self { connector, base, host, name, credentials, authorization: Mutex::default() }
     }
 
     /// The digest that a tag stands for, if the registry tells without sending the manifest.
     pub(crate) async fn digest_of(&self, which: &Which) -> Result<Option<Digest>, RegistryError> {
-        let answer = self.ask(Method::HEAD, &self.manifest_address(which), &accepted()).await?;
+        let (address, name) = self.manifest_address(which);
+        let answer = self.ask(Method::HEAD, &address, &name, &accepted()).await?;
         Ok(answer.header("docker-content-digest").and_then(|digest| digest.parse().ok()))
     }
 
     /// A manifest or an index.
     pub(crate) async fn manifest(&self, which: &Which) -> Result<Found, RegistryError> {
-        let answer = self.ask(Method::GET, &self.manifest_address(which), &accepted()).await?;
+        let (address, name) = self.manifest_address(which);
+        let answer = self.ask(Method::GET, &address, &name, &accepted()).await?;
         let media_type = answer.header(CONTENT_TYPE).unwrap_or_default();
         let media_type = media_type.split(';').next().unwrap_or_default().trim().to_owned();
         let bytes = answer.whole(LARGEST_DOCUMENT).await?;
@@ -84,7 +90,8 @@ impl<'a> Repository<'a> {
         if from > 0 {
             headers.insert(RANGE, header_value(&format!("bytes={from}-"))?);
         }
-        let answer = self.ask(Method::GET, &format!("{}/blobs/{digest}", self.base), &headers).await?;
+        let (address, name) = (format!("{}/blobs/{digest}", self.base), format!("{digest} of {}", self.name));
+        let answer = self.ask(Method::GET, &address, &name, &headers).await?;
         let continued = answer.status == StatusCode::PARTIAL_CONTENT;
         Ok((answer, continued))
     }
@@ -94,18 +101,26 @@ impl<'a> Repository<'a> {
         self.connector.registries().retry_after.saturating_mul(1 << attempt.min(5))
     }
 
-    fn manifest_address(&self, which: &Which) -> String {
+    /// Where a manifest is, and what it is called.
+    fn manifest_address(&self, which: &Which) -> (String, String) {
+        let (base, name) = (&self.base, &self.name);
         match which {
-            Which::Tag(tag) => format!("{}/manifests/{tag}", self.base),
-            Which::Digest(digest) => format!("{}/manifests/{digest}", self.base),
+            Which::Tag(tag) => (format!("{base}/manifests/{tag}"), format!("{name}:{tag}")),
+            Which::Digest(digest) => (format!("{base}/manifests/{digest}"), format!("{name}@{digest}")),
         }
     }
 
     /// Asks until there is an answer that is one, or none will come.
-    async fn ask(&self, method: Method, address: &str, headers: &HeaderMap) -> Result<Answer, RegistryError> {
+    async fn ask(
+        &self,
+        method: Method,
+        address: &str,
+        name: &str,
+        headers: &HeaderMap,
+    ) -> Result<Answer, RegistryError> {
         let mut attempt = 0;
         loop {
-            match self.ask_once(&method, address, headers).await {
+            match self.ask_once(&method, address, name, headers).await {
                 Err(error) if error.is_passing() && attempt + 1 < ATTEMPTS => {
                     tracing::debug!(address, %error, attempt, "asked again in a moment");
                     tokio::time::sleep(self.wait_before(attempt)).await;
@@ -120,13 +135,14 @@ impl<'a> Repository<'a> {
         &self,
         method: &Method,
         address: &str,
+        name: &str,
         headers: &HeaderMap,
     ) -> Result<Answer, RegistryError> {
         let uri = parse(address)?;
         let shown = self.authorization();
         let answer = self.follow(method, &uri, headers, shown.as_ref()).await?;
         if answer.status != StatusCode::UNAUTHORIZED {
-            return self.judge(address, answer).await;
+            return self.judge(address, name, answer).await;
         }
         let challenge = answer.header(WWW_AUTHENTICATE).unwrap_or_default();
         let challenge = Challenge::read(challenge)?;
@@ -137,7 +153,7 @@ impl<'a> Repository<'a> {
             return Err(RegistryError::Denied(self.name.clone()));
         }
         *self.authorization.lock().unwrap_or_else(PoisonError::into_inner) = Some(shown);
-        self.judge(address, answer).await
+        self.judge(address, name, answer).await
     }
 
     fn authorization(&self) -> Option<HeaderValue> {
@@ -169,14 +185,16 @@ impl<'a> Repository<'a> {
     }
 
     /// Only a success is an answer.
-    async fn judge(&self, address: &str, answer: Answer) -> Result<Answer, RegistryError> {
+    async fn judge(&self, address: &str, name: &str, answer: Answer) -> Result<Answer, RegistryError> {
         match answer.status {
             status if status.is_success() => Ok(answer),
-            StatusCode::NOT_FOUND => Err(RegistryError::NotFound),
+            StatusCode::NOT_FOUND => {
+                Err(RegistryError::NotFound { what: name.to_owned(), registry: self.host.clone() })
+            }
             StatusCode::FORBIDDEN => Err(RegistryError::Denied(self.name.clone())),
             status => {
                 let complaint = answer.whole(LARGEST_COMPLAINT).await.unwrap_or_default();
-                let text = String::from_utf8_lossy(&complaint).trim().to_owned();
+                let text = legible(String::from_utf8_lossy(&complaint).trim());
                 let text = if text.is_empty() { text } else { format!(": {text}") };
                 Err(RegistryError::Status { url: address.to_owned(), status, text })
             }
@@ -243,7 +261,8 @@ impl<'a> Repository<'a> {
         if matches!(answer.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             return Err(RegistryError::Denied(self.name.clone()));
         }
-        let answer = self.judge(&realm.to_string(), answer).await?;
+        let name = format!("a token for {} from {realm}", self.name);
+        let answer = self.judge(&realm.to_string(), &name, answer).await?;
         let found: Token =
             serde_json::from_slice(&answer.whole(LARGEST_TOKEN).await?).map_err(RegistryError::Token)?;
         Ok(if found.token.is_empty() { found.access_token } else { found.token })

@@ -18,6 +18,7 @@ use tar::{Entry, EntryType};
 use super::beneath::{self, Place, inside, split};
 use super::sparse::Sparse;
 use super::{Limits, UnpackError, Unpacked};
+use crate::images::legible::legible_error;
 
 const REMOVED: &[u8] = b".wh.";
 const OPAQUE: &[u8] = b".wh..wh..opq";
@@ -65,8 +66,8 @@ impl<'a> Applier<'a> {
         let refused = || String::from_utf8_lossy(&name).into_owned();
         let path = inside(&name).ok_or_else(|| UnpackError::Escapes(refused()))?;
         let failed = |errno: Errno| UnpackError::Entry { path: path.clone(), source: errno.into() };
-        let metadata =
-            Metadata::of(entry).map_err(|source| UnpackError::Entry { path: path.clone(), source })?;
+        let metadata = Metadata::of(entry)
+            .map_err(|error| UnpackError::Entry { path: path.clone(), source: legible_error(&error) })?;
         let (folder, last) = split(&path);
         let Some(last) = last else { return self.set_root(&metadata).map_err(failed) };
         self.enter(folder).map_err(failed)?;

@@ -21,6 +21,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use rustix::fs::{Mode, OFlags};
 
 use super::digest::{Digest, Hasher};
+use super::legible::legible_error;
 use apply::Applier;
 pub(crate) use decompress::decompressed;
 pub use sparse::SparseError;
@@ -114,20 +115,21 @@ fn take_apart(
 ) -> Result<(Digest, Unpacked), UnpackError> {
     let budget = Cell::new(LARGEST_HEADERS);
     let mut archive = tar::Archive::new(Budgeted { source: plain, left: &budget });
-    let mut entries = archive.entries().map_err(UnpackError::Archive)?;
+    let unreadable = |error: io::Error| UnpackError::Archive(legible_error(&error));
+    let mut entries = archive.entries().map_err(unreadable)?;
     loop {
         budget.set(LARGEST_HEADERS);
         let Some(entry) = entries.next() else { break };
-        let mut entry = entry.map_err(UnpackError::Archive)?;
+        let mut entry = entry.map_err(unreadable)?;
         // What is in the file is bounded by what is written; what is passed over, by the same.
         budget.set(limits.bytes.saturating_add(LARGEST_HEADERS));
         applier.apply(&mut entry)?;
-        io::copy(&mut entry, &mut io::sink()).map_err(UnpackError::Archive)?;
+        io::copy(&mut entry, &mut io::sink()).map_err(unreadable)?;
     }
     // The digest is that of the whole archive, with whatever fills its last block.
     budget.set(LARGEST_HEADERS);
     let mut rest = archive.into_inner();
-    io::copy(&mut rest, &mut io::sink()).map_err(UnpackError::Archive)?;
+    io::copy(&mut rest, &mut io::sink()).map_err(unreadable)?;
     Ok((rest.source.hasher.finish(), applier.finish()?))
 }
 

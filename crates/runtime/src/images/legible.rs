@@ -1,0 +1,43 @@
+//! Text from elsewhere, shown to a person: on one line, not longer than needed, and nothing that a terminal would obey.
+
+use std::io;
+
+/// More of what somebody else wrote helps nobody.
+const LONGEST: usize = 300;
+
+/// The text with what cannot be read escaped, cut where it becomes too long.
+pub(super) fn legible(text: &str) -> String {
+    let mut shown = String::new();
+    for char in text.chars() {
+        if shown.len() >= LONGEST {
+            return shown + "…";
+        }
+        // What was no text became the replacement character: many of them say nothing more than one.
+        match char {
+            char::REPLACEMENT_CHARACTER if shown.ends_with(char) => {}
+            char if char.is_control() => shown.extend(char.escape_default()),
+            char => shown.push(char),
+        }
+    }
+    shown
+}
+
+/// The same error in legible words: those of archives quote what they could not read.
+pub(super) fn legible_error(error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), legible(&error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_is_left() {
+        let check = |text: &str, expected: &str| assert_eq!(legible(text), expected, "{text:?}");
+        check("plain: \"quoted\", äöü", "plain: \"quoted\", äöü");
+        check("a\u{1b}[2Jb\0\n", "a\\u{1b}[2Jb\\u{0}\\n");
+        check("\u{9b}x", "\\u{9b}x");
+        check(&String::from_utf8_lossy(&[b'a', 0xff, 0xfe, 0xff, b'b']), "a\u{fffd}b");
+        check(&"x".repeat(1000), &format!("{}…", "x".repeat(LONGEST)));
+    }
+}
