@@ -33,8 +33,10 @@ impl Node {
             let record: SandboxRecord = load(&folder).unwrap_or_default();
             let sandbox = Arc::new(Sandbox::new(id.clone(), record.clone()));
             if !record.complete {
-                if !self.is_observer {
-                    pods.spawn(Arc::clone(self).forget_unfinished_pod(sandbox));
+                match self.is_observer {
+                    // What is left of it is shown: it is not ready.
+                    true => self.add_sandbox(sandbox),
+                    false => drop(pods.spawn(Arc::clone(self).forget_unfinished_pod(sandbox))),
                 }
                 continue;
             }
@@ -80,7 +82,7 @@ impl Node {
             }
         }
         for container in unfinished {
-            // What cannot be taken away now is tried again at the next start.
+            // What cannot be taken away now is tried again when it is stopped, and at the next start.
             if let Err(error) = self.clear_away(&container).await {
                 tracing::warn!(container = container.id, error = %error, "something is left of an unfinished container");
             }

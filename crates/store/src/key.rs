@@ -2,6 +2,7 @@
 
 use crate::{LeaseId, Revision};
 use bytes::Bytes;
+use std::ops::Bound;
 
 /// A key with its value, as of one revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,18 @@ impl KeyRange {
         let start = prefix.into();
         let end = after_prefix(&start).map_or(End::Unbounded, End::Before);
         KeyRange { start, end }
+    }
+
+    /// Its bounds, for an ordered map. A range that ends before it starts is empty.
+    pub(crate) fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        let start: &[u8] = &self.start;
+        let end = match &self.end {
+            End::Single => Bound::Included(start),
+            End::Before(end) if **end <= *start => Bound::Excluded(start),
+            End::Before(end) => Bound::Excluded(&**end),
+            End::Unbounded => Bound::Unbounded,
+        };
+        (Bound::Included(start), end)
     }
 
     /// `start` and every key after it.

@@ -11,7 +11,6 @@ pub(crate) mod pod_network;
 mod scheduler;
 mod simulated;
 
-use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -184,21 +183,11 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
         let doors = Doors { listener: Some(listener), in_process: door.clone() };
         let (last, stop_server) = watch::channel(false);
         let served = coracle_apiserver::run(&config, doors, opened.store.clone(), WORLD, stop_server, ready);
-        // What began last ends first: nobody asks a server that is about to end.
-        let beside = async {
-            run_node(node, &door, &lines, stop).await?;
-            tasks.stop().await;
-            last.send_replace(true);
-            std::future::pending::<Result<Infallible, NodeError>>().await
-        };
         tokio::select! {
             biased;
             result = served => result.map_err(ServerError::from),
             // Without its node a cluster that is to have one does not start.
-            ended = beside => match ended {
-                Err(error) => Err(error.into()),
-                Ok(never) => match never {},
-            },
+            ended = run_others(node, &door, &lines, stop, &tasks, &last) => ended.map_err(ServerError::from),
         }
     })
     .await;
@@ -210,6 +199,22 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     }
     opened.close().await;
     result?
+}
+
+/// Runs the node, and ends all in its order: what began last ends first, as nobody asks a server that is about to end.
+/// Returns only when there is no node where there should be one.
+async fn run_others(
+    node: Option<node::Settings>,
+    door: &InProcess,
+    lines: &str,
+    stop: watch::Receiver<bool>,
+    tasks: &Tasks,
+    last: &watch::Sender<bool>,
+) -> Result<(), NodeError> {
+    run_node(node, door, lines, stop).await?;
+    tasks.stop().await;
+    last.send_replace(true);
+    std::future::pending().await
 }
 
 /// Runs the node, if there is one, and says when it is ready. Returns when it has been stopped, or cannot be had.

@@ -61,7 +61,7 @@ fn confined(config: &mut ContainerConfig, theirs: &mut Value) {
     theirs["process"]["noNewPrivileges"] = true.into();
     theirs["process"]["cwd"] = "/tmp".into();
     theirs["process"]["user"] = json!({ "uid": 33, "gid": 34, "additionalGids": [34, 50] });
-    theirs["process"]["env"][1] = "HOME=/srv".into();
+    theirs["process"]["env"][2] = "HOME=/srv".into();
     may(theirs, &USUAL.into_iter().filter(|name| *name != "NET_RAW").collect::<Vec<_>>());
     for file in ["/etc/hostname", "/etc/hosts", "/etc/resolv.conf"] {
         add_option(theirs, file, "ro");
@@ -194,7 +194,7 @@ fn groups(config: &mut ContainerConfig, theirs: &mut Value) {
     security.supplemental_groups = vec![2000, 34];
     security.set_supplemental_groups_policy(SupplementalGroupsPolicy::Strict);
     theirs["process"]["user"] = json!({ "uid": 33, "gid": 1000, "additionalGids": [1000, 2000, 34] });
-    theirs["process"]["env"][1] = "HOME=/srv".into();
+    theirs["process"]["env"][2] = "HOME=/srv".into();
 }
 
 fn devices(config: &mut ContainerConfig, theirs: &mut Value) {

@@ -49,6 +49,7 @@ pub(crate) fn plain(folder: &Path, name: &str, script: &str, env: &[(String, Str
     }
     let mut variables: Vec<String> = vec![
         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned(),
+        format!("HOSTNAME={name}"),
         "HOME=/root".to_owned(),
     ];
     variables.extend(env.iter().map(|(key, value)| format!("{key}={value}")));

@@ -2,7 +2,7 @@
 //! batch. Nothing becomes visible here; the writer does that once the batch is durable.
 
 use super::frame::Position;
-use super::index::{Index, Live, Write, bounds};
+use super::index::{Index, Live, Write};
 use super::leases::Leases;
 use super::read;
 use crate::{
@@ -210,7 +210,7 @@ impl<'a> Pending<'a> {
         let visible = self.index.live_range(range);
         let mut found: BTreeMap<Bytes, Live> =
             visible.map(|(key, live)| (Bytes::copy_from_slice(key), live.clone())).collect();
-        for (key, written) in self.written.range::<[u8], _>(bounds(range)) {
+        for (key, written) in self.written.range::<[u8], _>(range.bounds()) {
             match written {
                 Some(live) => found.insert(key.clone(), live.clone()),
                 None => found.remove(key),

@@ -6,11 +6,10 @@
 
 use super::files::File;
 use super::frame::{FileId, Position};
-use crate::{End, Event, EventKind, KeyRange, KeyValue, LeaseId, Revision, StoreError};
+use crate::{Event, EventKind, KeyRange, KeyValue, LeaseId, Revision, StoreError};
 use bytes::Bytes;
 use std::{
     collections::{BTreeMap, HashMap, VecDeque, btree_map::Entry},
-    ops::Bound,
     sync::Arc,
 };
 
@@ -385,7 +384,7 @@ impl Index {
     }
 
     fn versions<'a>(&'a self, range: &KeyRange) -> impl Iterator<Item = (&'a [u8], &'a Versions)> + use<'a> {
-        let found = self.keys.range::<[u8], _>(bounds(range));
+        let found = self.keys.range::<[u8], _>(range.bounds());
         found.map(|(key, versions)| (&**key, &**versions))
     }
 }
@@ -467,18 +466,6 @@ impl Versions {
             version.at = Some(to);
         }
     }
-}
-
-/// The bounds of a range, for an ordered map. A range that ends before it starts is empty.
-pub(crate) fn bounds(range: &KeyRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
-    let start: &[u8] = range.start();
-    let end = match range.end() {
-        End::Single => Bound::Included(start),
-        End::Before(end) if **end <= *start => Bound::Excluded(start),
-        End::Before(end) => Bound::Excluded(&**end),
-        End::Unbounded => Bound::Unbounded,
-    };
-    (Bound::Included(start), end)
 }
 
 fn deletion(key: Bytes, revision: Revision) -> KeyValue {
