@@ -168,6 +168,34 @@ async fn below(client: &Client, mapping: &Mapping, object: &Value) -> Vec<Value>
             let uids: Vec<String> = sets.iter().map(|set| set.meta().uid().to_string()).collect();
             controlled("pods", "", &uids).await
         }
+        "Service" => behind_service(client, object).await,
         _ => Vec::new(),
     }
+}
+
+/// The slices of a Service, and the pods that its selector finds.
+async fn behind_service(client: &Client, service: &Value) -> Vec<Value> {
+    let list = async |resource: Resource, selector: String| {
+        let access = client.resource(&resource).namespace(service.meta().namespace());
+        let found = access.list_all(&ListOptions::labels(selector)).await;
+        let kind = resource.kind.clone();
+        let mut items = found.map(|list| list.items).unwrap_or_default();
+        // Items of a list do not say what they are.
+        items
+            .iter_mut()
+            .filter_map(Value::as_object_mut)
+            .for_each(|item| drop(item.insert("kind", kind.as_str())));
+        items
+    };
+    let of_service = format!("kubernetes.io/service-name={}", service.meta().name());
+    let mut found = list(Resource::builtin("discovery.k8s.io", "v1", "endpointslices"), of_service).await;
+    let selector = service.at(&["spec", "selector"]).and_then(Value::as_object);
+    if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
+        let terms: Vec<String> = selector
+            .iter()
+            .map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default()))
+            .collect();
+        found.extend(list(Resource::builtin("", "v1", "pods"), terms.join(",")).await);
+    }
+    found
 }

@@ -30,6 +30,7 @@ pub(super) fn verdict(found: &Found) -> Verdict {
         "DaemonSet" => daemons(found),
         "Job" => job(found),
         "Node" => node(object),
+        "Service" => service(found),
         _ => other(object),
     }
 }
@@ -163,10 +164,10 @@ fn number(object: &Value, path: &[&str]) -> i64 {
 
 /// The first pod below that is not as it should be.
 fn first_below(found: &Found) -> Option<String> {
-    let unready = found
-        .below
-        .iter()
-        .find(|pod| !is(condition(pod, "Ready"), "True") && text(pod, &["status", "phase"]) != "Succeeded")?;
+    let unready =
+        found.below.iter().filter(|below| text(below, &["kind"]) != "EndpointSlice").find(|pod| {
+            !is(condition(pod, "Ready"), "True") && text(pod, &["status", "phase"]) != "Succeeded"
+        })?;
     let verdict = verdict(&Found {
         object: unready.clone(),
         events: Vec::new(),
@@ -200,16 +201,52 @@ fn replicas(found: &Found) -> Verdict {
     let object = &found.object;
     let wanted = object.at(&["spec", "replicas"]).and_then(Value::as_int).unwrap_or(1);
     let available = number(object, &["status", "availableReplicas"]);
-    let state = format!("has {available} of {wanted} pods available");
+    let mut state = format!("has {available} of {wanted} pods available");
+    let newest = number(object, &["status", "updatedReplicas"]);
+    // Old pods go on until new ones are ready: all may be available while nothing new ever comes.
+    let changes = matches!(text(object, &["kind"]), "Deployment" | "StatefulSet")
+        && (newest < wanted || number(object, &["status", "replicas"]) > newest);
+    if changes && available >= wanted {
+        state += &format!(", and {newest} of the newest version");
+    }
     let mut waits: Vec<String> = behind(object).into_iter().collect();
     if object.at(&["spec", "paused"]).and_then(Value::as_bool) == Some(true) {
         waits.push("somebody must resume it: it is paused".to_string());
     }
     waits.extend(complaints(object));
-    if available < wanted {
+    if available < wanted || changes {
         waits.extend(first_below(found));
     }
     verdict_of(state, waits)
+}
+
+/// Where a Service leads, by the slices and pods below it.
+fn service(found: &Found) -> Verdict {
+    let spec = |name: &str| text(&found.object, &["spec", name]);
+    if spec("type") == "ExternalName" {
+        return verdict_of(format!("is another name of {}", spec("externalName")), Vec::new());
+    }
+    let of_kind = |kind: &'static str| found.below.iter().filter(move |below| text(below, &["kind"]) == kind);
+    let endpoints = of_kind("EndpointSlice")
+        .flat_map(|slice| slice.get("endpoints").and_then(Value::as_array).unwrap_or_default());
+    let is_ready =
+        |endpoint: &&Value| endpoint.at(&["conditions", "ready"]).and_then(Value::as_bool) != Some(false);
+    let ready = endpoints.filter(is_ready).count();
+    let selector = found.object.at(&["spec", "selector"]).and_then(Value::as_object);
+    let Some(selector) = selector.filter(|selector| !selector.is_empty()) else {
+        return verdict_of(format!("leads to {ready} addresses, which somebody else keeps"), Vec::new());
+    };
+    let mut waits = Vec::new();
+    if of_kind("Pod").next().is_none() {
+        let labels: Vec<String> = selector
+            .iter()
+            .map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default()))
+            .collect();
+        waits.push(format!("somebody must make pods with the labels {}: there are none", labels.join(",")));
+    } else if ready == 0 {
+        waits.extend(first_below(found));
+    }
+    verdict_of(format!("leads to {ready} ready pods"), waits)
 }
 
 fn daemons(found: &Found) -> Verdict {
@@ -367,12 +404,51 @@ mod tests {
     }
 
     #[test]
+    fn a_service_tells_where_it_leads() {
+        let service = "{kind: Service, spec: {selector: {app: web, tier: a}}}";
+        let slice = "{kind: EndpointSlice, endpoints: [{conditions: {ready: true}}, {conditions: {ready: false}}, {}]}";
+        let unready = "{kind: EndpointSlice, endpoints: [{conditions: {ready: false}}]}";
+        check(service, &[slice, UNFIT], "leads to 2 ready pods", &[]);
+        check(
+            service,
+            &[unready, UNFIT],
+            "leads to 0 ready pods",
+            &["pod/p waits for a node: no node will do: 0/5 nodes are available"],
+        );
+        check(
+            service,
+            &[],
+            "leads to 0 ready pods",
+            &["somebody must make pods with the labels app=web,tier=a: there are none"],
+        );
+        check("{kind: Service, spec: {}}", &[slice], "leads to 2 addresses, which somebody else keeps", &[]);
+        check(
+            "{kind: Service, spec: {type: ExternalName, externalName: example.org}}",
+            &[],
+            "is another name of example.org",
+            &[],
+        );
+    }
+
+    #[test]
     fn a_workload_points_at_what_holds_it_up() {
         check(
             "{kind: Deployment, metadata: {generation: 2}, spec: {replicas: 3}, status: {observedGeneration: 2, availableReplicas: 1}}",
             &[UNFIT],
             "has 1 of 3 pods available",
             &["pod/p waits for a node: no node will do: 0/5 nodes are available"],
+        );
+        check(
+            "{kind: Deployment, spec: {replicas: 3}, status: {replicas: 4, updatedReplicas: 1, availableReplicas: 3}}",
+            &[UNFIT],
+            "has 3 of 3 pods available, and 1 of the newest version",
+            &["pod/p waits for a node: no node will do: 0/5 nodes are available"],
+        );
+        check(
+            "{kind: Deployment, spec: {replicas: 3}, status: {replicas: 3, updatedReplicas: 3, availableReplicas: 3}}",
+            &[],
+            "has 3 of 3 pods available",
+            &[],
         );
         check(
             "{kind: ReplicaSet, metadata: {generation: 2}, spec: {replicas: 1}, status: {observedGeneration: 1}}",
