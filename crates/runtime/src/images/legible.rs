@@ -3,7 +3,7 @@
 use std::io;
 
 /// More of what somebody else wrote helps nobody.
-const LONGEST: usize = 300;
+const LONGEST: usize = 160;
 
 /// The text with what cannot be read escaped, cut where it becomes too long.
 pub(super) fn legible(text: &str) -> String {
@@ -15,8 +15,8 @@ pub(super) fn legible(text: &str) -> String {
         // What was no text became the replacement character: many of them say nothing more than one.
         match char {
             char::REPLACEMENT_CHARACTER if shown.ends_with(char) => {}
-            char if char.is_control() => shown.extend(char.escape_default()),
-            char => shown.push(char),
+            '"' | '\'' | '\\' => shown.push(char),
+            char => shown.extend(char.escape_debug()),
         }
     }
     shown
@@ -35,8 +35,8 @@ mod tests {
     fn nothing_that_a_terminal_obeys_is_left() {
         let check = |text: &str, expected: &str| assert_eq!(legible(text), expected, "{text:?}");
         check("plain: \"quoted\", äöü", "plain: \"quoted\", äöü");
-        check("a\u{1b}[2Jb\0\n", "a\\u{1b}[2Jb\\u{0}\\n");
-        check("\u{9b}x", "\\u{9b}x");
+        check("a\u{1b}[2Jb\0\n", "a\\u{1b}[2Jb\\0\\n");
+        check("\u{9b}x\u{202e}", "\\u{9b}x\\u{202e}");
         check(&String::from_utf8_lossy(&[b'a', 0xff, 0xfe, 0xff, b'b']), "a\u{fffd}b");
         check(&"x".repeat(1000), &format!("{}…", "x".repeat(LONGEST)));
     }

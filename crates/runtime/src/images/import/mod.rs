@@ -23,6 +23,8 @@ use source::Source;
 pub enum ImportError {
     #[error("cannot read {0:?}")]
     Read(PathBuf, #[source] std::io::Error),
+    #[error("{0:?} cannot be read as a tar archive, compressed or not")]
+    Archive(PathBuf, #[source] std::io::Error),
     #[error("there is no {0:?} in it")]
     Absent(String),
     #[error("{0:?} is larger than a document can be")]

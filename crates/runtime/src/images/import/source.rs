@@ -43,7 +43,8 @@ impl Source {
         } else {
             file
         };
-        let entries = index(&file).map_err(|error| failed(legible_error(&error)))?;
+        let entries =
+            index(&file).map_err(|error| ImportError::Archive(path.to_owned(), legible_error(&error)))?;
         Ok(Source::Archive { file: Arc::new(file), entries })
     }
 
