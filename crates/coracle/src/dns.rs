@@ -5,7 +5,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use coracle_client::{Client, ConfigError, Environment};
@@ -72,13 +72,14 @@ pub(crate) fn run(command: Dns) -> Result<(), DnsError> {
 }
 
 fn wait_for(address: SocketAddr) -> Result<(), DnsError> {
-    let until = Instant::now() + PATIENCE;
+    let mut pauses = PATIENCE.as_millis() / PAUSE.as_millis();
     loop {
         match TcpStream::connect_timeout(&address, Duration::from_secs(1)) {
             Ok(_) => return Ok(()),
-            Err(source) if Instant::now() > until => return Err(DnsError::Silent { address, source }),
+            Err(source) if pauses == 0 => return Err(DnsError::Silent { address, source }),
             Err(_) => thread::sleep(PAUSE),
         }
+        pauses -= 1;
     }
 }
 

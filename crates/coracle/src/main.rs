@@ -72,7 +72,7 @@ enum Command {
     /// Remove a cluster from this machine, with all that it keeps
     Reset(teardown::Reset),
     /// Run a cluster in one process
-    Server(server::Server),
+    Server(Box<server::Server>),
     /// End the pods of this machine's cluster
     Stop(teardown::Stop),
     /// Back up, restore and check the embedded store

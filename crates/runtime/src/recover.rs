@@ -125,9 +125,12 @@ impl Node {
                 continue;
             };
             let exit = fs::read(folder.join("exit")).ok().and_then(|bytes| decode::<Exit>(&bytes).ok());
+            let never_began = !record.start_error.is_empty();
             let state = match exit {
+                // How the process ended that was to become its program is nobody's business.
+                Some(exit) if never_began => State::Exited(Exit { code: NOT_STARTED, ..exit }),
                 Some(exit) => State::Exited(exit),
-                None if !record.start_error.is_empty() => {
+                None if never_began => {
                     State::Exited(Exit { code: NOT_STARTED, at: record.created_at, ..Exit::default() })
                 }
                 // Which of the two it is the supervisor knows.

@@ -44,9 +44,16 @@ async fn a_pod_that_was_stopped_gets_no_supervisor_after_a_restart() {
     let (pod, sandbox) = node.sandbox("pod").await;
     let id = node.run(&sandbox, &pod, script("one", "exit 3")).await;
     assert_eq!(node.ended(&id).await.exit_code, 3);
+    // One that never began is known as that, however the process ended that was to become it.
+    let nothing = ContainerConfig { command: vec!["/no/such".to_owned()], ..script("two", "") };
+    let nothing = node.runtime.create_container(&sandbox, nothing, pod.clone()).await.unwrap();
+    node.runtime.start_container(&nothing).await.unwrap_err();
+    let before = node.status(&nothing).await;
     node.runtime.stop_pod_sandbox(&sandbox).await.unwrap();
     node.away(Duration::ZERO).await;
     assert_eq!(node.status(&id).await.exit_code, 3);
+    let after = node.status(&nothing).await;
+    assert_eq!((after.exit_code, after.reason, after.message), (128, before.reason, before.message));
     // Whatever is asked of it, nobody is started for what is over; and what is left goes without one.
     node.runtime.exec_sync(&id, vec!["true".to_owned()], None).await.unwrap_err();
     node.runtime.reopen_container_log(&id).await.unwrap_err();

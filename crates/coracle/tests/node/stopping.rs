@@ -15,7 +15,8 @@ fn pods_go_on_without_a_server_and_end_with_hook_signal_and_grace() {
     let notes = machine.folder().join("notes");
     fs::create_dir(&notes).unwrap();
     // It ends itself when it is asked to, after its hook, and says with which code.
-    let script = "trap 'echo term >> /notes/said; echo bye; exit 3' TERM; echo up; while :; do sleep 0.05; done";
+    let script =
+        "trap 'echo term >> /notes/said; echo bye; exit 3' TERM; echo up; while :; do sleep 0.05; done";
     let mut polite = shell("polite", script);
     polite["spec"]["restartPolicy"] = json!("Never");
     polite["spec"]["terminationGracePeriodSeconds"] = json!(60);
