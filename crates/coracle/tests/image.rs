@@ -22,6 +22,9 @@ fn an_image_is_imported_listed_shown_and_removed() {
         assert!(success, "{arguments:?}: {complaint}");
         printed
     };
+    let (success, _, complaint) = coracle(&["ls"]);
+    assert!(!success && complaint.contains("cannot read"), "what is not there is not empty: {complaint}");
+    fs::create_dir(&data).unwrap();
     assert_eq!(good(&["ls"]), "IMAGE   TAG   IMAGE ID   SIZE\n");
     let imported = good(&["import", &archive]);
     assert!(imported.starts_with("docker.io/team/app:v1 sha256:"), "{imported}");

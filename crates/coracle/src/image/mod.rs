@@ -6,6 +6,7 @@
 mod progress;
 mod show;
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -101,6 +102,8 @@ pub(crate) enum CommandError {
     Credentials(PathBuf, #[source] io::Error),
     #[error("cannot find {0:?}")]
     Path(PathBuf, #[source] io::Error),
+    #[error("cannot read {}", .0.display())]
+    Folder(PathBuf, #[source] io::Error),
     #[error("images are imported into a data directory, not through a runtime's socket")]
     ImportThroughSocket,
     #[error(transparent)]
@@ -176,7 +179,7 @@ async fn pull(place: &Place, registry: &Registry, image: &str) -> Result<String,
     let keyring = match &registry.auth_file {
         Some(file) => {
             let failed = |error| CommandError::Credentials(file.clone(), error);
-            let bytes = std::fs::read(file).map_err(failed)?;
+            let bytes = fs::read(file).map_err(failed)?;
             Keyring::read(&bytes).map_err(|error| CommandError::Credentials(file.clone(), error.into()))?
         }
         None => Keyring::default(),
@@ -207,8 +210,25 @@ impl Place {
     fn to_look(&self) -> Result<Arc<dyn Images>, CommandError> {
         match &self.endpoint {
             Some(socket) => Ok(Arc::new(Client::new(socket)?)),
-            None => Ok(ImageStore::open_to_look(self.config())?),
+            None => {
+                self.is_there()?;
+                Ok(ImageStore::open_to_look(self.config())?)
+            }
         }
+    }
+
+    /// What is not there, or not to be read, has not just no images.
+    fn is_there(&self) -> Result<(), CommandError> {
+        let images = self.data_dir.join("images");
+        for folder in [&self.data_dir, &images] {
+            match fs::read_dir(folder) {
+                // A cluster without a node has none yet.
+                Err(error) if *folder == images && error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(CommandError::Folder(folder.clone(), error)),
+                Ok(_) => {}
+            }
+        }
+        Ok(())
     }
 
     fn config(&self) -> ImagesConfig {
