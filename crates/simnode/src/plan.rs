@@ -11,6 +11,9 @@ use crate::profile::{Outcome, Profile, ProfileError};
 /// The longest pause before containers that end again and again are started once more.
 const LONGEST_BACKOFF: i64 = 300;
 
+/// How a program ends that is asked to end and does not wait for that: by SIGTERM.
+const TERMINATED: i32 = 128 + 15;
+
 /// What happens next to a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -58,7 +61,7 @@ pub(crate) fn next(pod: &Pod, profile: &Result<Profile, ProfileError>, now: Time
             // A pod that never ran has nothing to end.
             (Phase::Terminal, _) | (_, None) => Next::Remove,
             _ if now < at => Next::At(at),
-            _ => Next::Write(Stage::Ended { code: 0 }),
+            _ => Next::Write(Stage::Ended { code: TERMINATED }),
         };
     }
     if pod.phase == Phase::Terminal {
@@ -240,7 +243,7 @@ mod tests {
             deletion: Some(Deletion { asked: NOON - seconds(ago), grace: seconds(grace) }),
             ..pod
         };
-        let ended = Next::Write(Stage::Ended { code: 0 });
+        let ended = Next::Write(Stage::Ended { code: 143 });
         check(&deleted(0, 30, running_for(5)), "", &ended.clone());
         check(&deleted(1, 30, running_for(5)), "stop=5s", &Next::At(NOON + seconds(4)));
         check(&deleted(5, 30, running_for(5)), "stop=5s", &ended.clone());

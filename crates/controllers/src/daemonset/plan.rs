@@ -139,8 +139,10 @@ pub fn plan(observed: &Observed, now: Timestamp) -> Plan {
     let view = View { set, fits, by_node: by_node(&plan.claims.claimed), hashes, now };
     plan.status = status(&view);
     plan.wake_after = next_available(&plan.claims.claimed, set.min_ready_seconds(), now);
-    let is_current =
-        plan.history.current.as_ref().is_some_and(|current| current.number >= plan.history.next_number());
+    // Revisions that nobody controls any more become the set's own, also where the newest of them needs no other number.
+    let is_claimed = plan.history.adopt.is_empty() && plan.history.release.is_empty();
+    let newest = plan.history.current.as_ref();
+    let is_current = is_claimed && newest.is_some_and(|current| current.number >= plan.history.next_number());
     plan.step = match (is_current, observed.settled) {
         (false, _) => Step::Revise,
         (true, false) => Step::Wait,

@@ -142,6 +142,11 @@ fn before_anything_else_the_template_gets_a_revision() {
     let back = plan(&observed(&set, &["n1"], vec![], vec![revision_of(&set, 1), other]), noon());
     assert_eq!(back.step, Step::Revise, "an old revision becomes the newest again");
     assert_eq!(back.history.next_number(), 3);
+    let mut orphan = revision_of(&set, 1);
+    orphan.meta_mut().members().remove("ownerReferences");
+    let adopts = plan(&observed(&set, &["n1"], vec![], vec![orphan]), noon());
+    assert_eq!(adopts.step, Step::Revise, "a revision that nobody controls becomes the set's own");
+    assert_eq!(adopts.history.adopt.len(), 1);
 }
 
 #[test]

@@ -153,8 +153,8 @@ impl Deployments {
         let text = format!("Failed to create new replica set {name:?}: {error}");
         let mut status = Status::counted(&observed.deployment, &observed.sets, None, self.world.now());
         status.not_created(&text);
-        self.write_status(key, observed, status.done(), None).await?;
         self.recorder.warning(about, "ReplicaSetCreateError", text);
+        self.write_status(key, observed, status.done(), None).await?;
         Err(ActError::Create(error))
     }
 

@@ -21,7 +21,7 @@ use coracle_api::{Map, Value};
 use coracle_client::ownership::Controller as Owner;
 use coracle_client::{Cached, Change, Informer, ObjectKey, ObjectReference, Recorder, Resource, WorkQueue};
 
-use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell, chain};
 use crate::views::{Node, Pod, Service};
 use desired::{Desired, Nodes};
 use fill::{Changes, Frame, Slice};
@@ -345,7 +345,7 @@ impl Controller for EndpointSlices {
     async fn act(&self, key: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
         if let Err(error) = self.slices.write(key, &plan.changes).await {
             let about = ObjectReference::of(&observed.service.object.object);
-            let told = format!("Error updating Endpoint Slices for Service {key}: {error}");
+            let told = format!("Error updating Endpoint Slices for Service {key}: {}", chain(&error));
             self.recorder.warning(&about, "FailedToUpdateEndpointSlices", told);
             return Err(error.into());
         }

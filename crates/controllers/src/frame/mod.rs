@@ -25,7 +25,7 @@ pub use context::Context;
 pub use feeds::Feeds;
 pub use monitors::Monitors;
 pub use resources::{Resources, allows, preferred};
-pub use shell::Shell;
+pub use shell::{Shell, chain};
 pub use side_by_side::side_by_side;
 pub use slow_start::slow_start;
 

@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use coracle_client::{Journal, Stage, WorkQueue, World};
 use tokio::task::JoinSet;
-use tracing::{debug, error, info};
+use tracing::{debug, error, info, warn};
 
 use super::{Context, Controller, Feeds, Observation, Requeue};
 
 /// A key of which the caches are behind is looked at again after this long, if nothing is heard of it before. To be behind
 /// is no failure: it neither waits longer each time nor uses up what all keys together may fail.
 const LOOKED_AT_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// So often a key has to fail before somebody is told.
+const WORTH_TELLING: u32 = 4;
 
 /// A worker that has died is replaced after this long.
 const REPLACED_AFTER: Duration = Duration::from_secs(1);
@@ -83,8 +86,13 @@ impl<C: Controller> Shell<C> {
                 }
             }
             Err(_) => {
-                debug!(controller = C::NAME, %key, outcome, "is tried again");
                 self.queue.add_rate_limited(key.clone());
+                // Most go well the next time. What does not is said more and more rarely.
+                let failures = self.queue.failures(key);
+                match failures >= WORTH_TELLING && failures.is_power_of_two() {
+                    true => warn!(controller = C::NAME, %key, failures, outcome, "fails again and again"),
+                    false => debug!(controller = C::NAME, %key, outcome, "is tried again"),
+                }
             }
         }
         let when = self.world.now();
@@ -93,7 +101,7 @@ impl<C: Controller> Shell<C> {
 }
 
 /// An error with all that led to it.
-fn chain<E: std::error::Error>(error: &E) -> String {
+pub fn chain<E: std::error::Error>(error: &E) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
