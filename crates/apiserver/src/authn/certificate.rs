@@ -16,7 +16,7 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use x509_parser::oid_registry::{Oid, asn1_rs::oid};
-use x509_parser::prelude::{FromDer, X509Certificate, X509Name};
+use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate, X509Name, X509Version};
 
 use super::{Authenticator, Opinion, Presented, User};
 use crate::serve::files::FromFiles;
@@ -129,12 +129,39 @@ impl Authorities {
     /// The user of a presented chain, and when it ceases to be one.
     fn judge(&self, chain: &[CertificateDer<'_>], now: Timestamp) -> Result<(Option<User>, i64), String> {
         let [own, intermediates @ ..] = chain else { return Err("no certificate".to_string()) };
-        let seconds = u64::try_from(now.unix_seconds()).unwrap_or_default();
-        let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-        self.verifier.verify_client_cert(own, intermediates, now).map_err(|error| error.to_string())?;
         let (_, certificate) = X509Certificate::from_der(own).map_err(|error| error.to_string())?;
+        match certificate.version() {
+            X509Version::V1 => self.judge_old(&certificate, now)?,
+            _ => {
+                let seconds = u64::try_from(now.unix_seconds()).unwrap_or_default();
+                let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+                let judged = self.verifier.verify_client_cert(own, intermediates, now);
+                judged.map_err(|error| error.to_string())?;
+            }
+        }
         let expires = certificate.validity().not_after.timestamp();
         Ok((user(certificate.subject(), own)?, expires))
+    }
+}
+
+impl Authorities {
+    /// Judges a certificate of the first version, as `openssl x509 -req` makes them where nobody asks for more: it says
+    /// nothing of what it is for, and one of the authorities must have signed it.
+    fn judge_old(&self, certificate: &X509Certificate<'_>, now: Timestamp) -> Result<(), String> {
+        let moment = ASN1Time::from_timestamp(now.unix_seconds()).map_err(|error| error.to_string())?;
+        if !certificate.validity().is_valid_at(moment) {
+            return Err("the certificate has expired or is not yet valid".to_string());
+        }
+        let signed = |authority: &CertificateDer<'_>| {
+            X509Certificate::from_der(authority).is_ok_and(|(_, authority)| {
+                authority.subject().as_raw() == certificate.issuer().as_raw()
+                    && authority.is_ca()
+                    && authority.validity().is_valid_at(moment)
+                    && certificate.verify_signature(Some(authority.public_key())).is_ok()
+            })
+        };
+        let found = self.certificates.iter().any(signed);
+        if found { Ok(()) } else { Err("certificate signed by unknown authority".to_string()) }
     }
 }
 
@@ -188,4 +215,54 @@ fn fingerprint(der: &[u8]) -> String {
         write!(text, "{byte:02x}").expect("strings take everything");
         text
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::certificates;
+
+    const CA: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBeTCCAR+gAwIBAgIUDU2+jH72g3K6+l9pO/kiNpj2bcwwCgYIKoZIzj0EAwIw
+ETEPMA0GA1UEAwwGb2xkLWNhMCAXDTI2MTExNzEzNDMwNloYDzIxMjYxMDI0MTM0
+MzA2WjARMQ8wDQYDVQQDDAZvbGQtY2EwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
+AAQgrUvxJtAPO3oKg6kB8QmH/ixjMUmsurrwq4Qd6d2sqyVrwOGs7EOS5gTyTdZ/
+geW6Kiwi44k90zjEZpw3pSbNo1MwUTAdBgNVHQ4EFgQUsL+HoYoEPBhOLTaGd3ah
+NGxTpWgwHwYDVR0jBBgwFoAUsL+HoYoEPBhOLTaGd3ahNGxTpWgwDwYDVR0TAQH/
+BAUwAwEB/zAKBggqhkjOPQQDAgNIADBFAiEAwlyE6Xj5EuTQIy+neDJqiF55mZcV
+RxXSiB0xSa2SZy4CIHsMy/WMl3nhFw4YiLCDjTuQfhJJFSpKkpYNs496rWJA
+-----END CERTIFICATE-----";
+
+    /// Of bob in team, by this authority, without anything that came after the first version.
+    const FIRST_VERSION: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBKTCB0QIUPmGbOcS+0O6rX2lAELopCHEcGDkwCgYIKoZIzj0EAwIwETEPMA0G
+A1UEAwwGb2xkLWNhMCAXDTI2MTExNzEzNDMwN1oYDzIxMjYxMDI0MTM0MzA3WjAd
+MQ0wCwYDVQQKDAR0ZWFtMQwwCgYDVQQDDANib2IwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAARgV9V5stoFUEa1+hdAyTNQ1dc/4k2YfjjR9FZs9oi1+PzRUlsjhQvo
+FmSHfv81Bbx8cxqCHyXQTaQQ4mDN4QdtMAoGCCqGSM49BAMCA0cAMEQCIHvkME/D
+JElUXOI7kVuaMVdQFG/iu2+G10vYay7KcN4sAiAQ8EeqZNmEGlhWXgFP8oZg8/HL
+Nh+3fuOGXFiZnKD5Hg==
+-----END CERTIFICATE-----";
+
+    #[test]
+    fn certificates_of_the_first_version_count_if_an_authority_signed_them() {
+        let parsed = |pem: &str| certificates(pem.as_bytes()).unwrap();
+        let (chain, at) = (parsed(FIRST_VERSION), |seconds| Timestamp::from_unix(seconds, 0));
+        let (now, before) = (at(1_800_000_000), at(1_700_000_000));
+        let authorities = Authorities::new(parsed(CA)).unwrap();
+        let (user, _) = authorities.judge(&chain, now).unwrap();
+        let user = user.unwrap();
+        assert_eq!((user.name.as_str(), user.groups), ("bob", vec!["team".to_string()]));
+        assert!(authorities.judge(&chain, before).unwrap_err().contains("not yet valid"));
+        let other = Authorities::new(Vec::new()).map(|nobody| nobody.judge(&chain, now));
+        assert!(!matches!(other, Ok(Ok(_))), "signed by somebody else");
+        // What was changed was signed by nobody.
+        let mut forged = chain[0].to_vec();
+        let place = forged.windows(3).position(|part| part == b"bob").unwrap();
+        forged[place] = b'r';
+        let refused = authorities.judge(&[CertificateDer::from(forged)], now).unwrap_err();
+        assert!(refused.contains("unknown authority"), "{refused}");
+    }
 }

@@ -15,7 +15,7 @@ use super::{Part, Registry, Scope};
 use crate::ApiError;
 use crate::admission::{Attributes, Operation, Warnings};
 use crate::cache::Entry;
-use crate::request::{DeleteOptions, ListOptions, Propagation};
+use crate::request::{DeleteOptions, ListOptions, Propagation, VersionMatch};
 
 /// What became of a delete.
 pub enum Deleted {
@@ -149,7 +149,10 @@ impl Registry {
         list: &ListOptions,
         options: &DeleteOptions,
     ) -> Result<super::List, ApiError> {
-        let found = self.list(scope, list).await?;
+        // Of a version that is given, what there was then: what has come since is nobody's to delete.
+        let exact = list.version.0 != 0 && list.version_match.is_none() && list.continue_token.is_empty();
+        let version_match = if exact { Some(VersionMatch::Exact) } else { list.version_match };
+        let found = self.list(scope, &ListOptions { version_match, ..list.clone() }).await?;
         let delete = async |entry: &Arc<Entry>| {
             let scope = Scope { namespace: entry.namespace(), ..*scope };
             let name = entry.key.rsplit('/').next().unwrap_or_default();
