@@ -38,8 +38,8 @@ const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// Headers of a request, all together.
 const MAX_HEADERS: u32 = 1 << 20;
 
-/// How many headers HTTP/1.1 may bring: as many as somebody may have groups. Room for all is made for every request.
-const MAX_HEADER_COUNT: usize = 512;
+/// How many headers HTTP/1.1 may bring: somebody may have that many groups. Room for all is made for every request.
+const MAX_HEADER_COUNT: usize = 1000;
 
 /// What HTTP/2 lets one stream have in flight to us.
 const STREAM_WINDOW: u32 = 256 * 1024;
