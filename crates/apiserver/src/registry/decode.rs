@@ -184,15 +184,15 @@ fn judged(
         FieldValidation::Strict if !complaints.is_empty() => {
             Err(refused(&format!("strict decoding error: {}", complaints.join(", "))))
         }
-        _ => Ok((object, complaints.iter().flat_map(|complaint| lines(complaint)).collect())),
+        _ => Ok((object, complaints.into_iter().flat_map(lines).collect())),
     }
 }
 
 /// A client is warned of each key that YAML has twice; an error tells of all of them at once.
-fn lines(complaint: &str) -> Vec<String> {
+fn lines(complaint: String) -> Vec<String> {
     match complaint.strip_prefix("yaml: unmarshal errors:\n") {
         Some(keys) => keys.lines().map(|line| line.trim().to_owned()).collect(),
-        None => vec![complaint.to_owned()],
+        None => vec![complaint],
     }
 }
 
@@ -381,7 +381,7 @@ mod tests {
     fn a_client_is_warned_of_every_key_that_is_there_twice() {
         let told = "yaml: unmarshal errors:\n  line 2: key \"a\" already set in map\n  line 4: key \"b\" already set in map";
         let keys = ["line 2: key \"a\" already set in map", "line 4: key \"b\" already set in map"];
-        assert_eq!(lines(told), keys);
-        assert_eq!(lines("unknown field \"x\""), ["unknown field \"x\""]);
+        assert_eq!(lines(told.to_owned()), keys);
+        assert_eq!(lines("unknown field \"x\"".to_owned()), ["unknown field \"x\""]);
     }
 }
