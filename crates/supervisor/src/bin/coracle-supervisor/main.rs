@@ -25,7 +25,6 @@ mod sys;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    sys::give_memory_back();
     let args: Vec<String> = std::env::args().collect();
     let words: Vec<&str> = args.iter().skip(1).map(String::as_str).collect();
     let served = match *words {

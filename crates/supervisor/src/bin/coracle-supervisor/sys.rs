@@ -195,15 +195,3 @@ pub(crate) fn limit(resource: u32) -> rustix::io::Result<(u64, u64)> {
     let done = unsafe { libc::getrlimit(resource, &raw mut limit) };
     if done == 0 { Ok((limit.rlim_cur, limit.rlim_max)) } else { Err(last_errno()) }
 }
-
-/// Has the allocator give back at once what is needed for a moment: there is a supervisor for every pod, and what one
-/// needed most, once, it would hold for as long as the pod lives.
-pub(crate) fn give_memory_back() {
-    const MAPPED_FROM: libc::c_int = 8 << 10;
-    const KEPT_AT_THE_END: libc::c_int = 8 << 10;
-    for (what, bytes) in [(libc::M_MMAP_THRESHOLD, MAPPED_FROM), (libc::M_TRIM_THRESHOLD, KEPT_AT_THE_END)] {
-        // SAFETY: it only sets a number of the allocator, before there is a second thread. Where it is refused, more
-        // memory is held.
-        unsafe { libc::mallopt(what, bytes) };
-    }
-}
