@@ -16,7 +16,7 @@ use super::Entry;
 
 /// So many trees are held, and trees of so many bytes of text: what a burst of changes brings before the last reader, and
 /// the next writer, have come to the first of them.
-const MOST_HELD: usize = 4096;
+const MOST_HELD: usize = 1024;
 const MOST_BYTES: usize = 8 << 20;
 
 const OWNERS: &str = "managedFields";
