@@ -8,7 +8,8 @@
 //! the runtime says of each ([`observed`]). The rest of the crate asks these two, and the [`host`] that it all runs on;
 //! where things lie on the disk is [`layout`]'s business. What a pod needs besides containers is done behind the traits
 //! of [`parts`]: its [`volumes`], its [`env`]ironment, its [`probes`], its [`hooks`]; [`references`] holds the ConfigMaps and
-//! Secrets that pods name, [`downward`] tells pods about themselves.
+//! Secrets that pods name, [`downward`] tells pods about themselves. Pods whose spec nobody has any more, and all pods of a
+//! machine that is to stop ([`shutdown`]), end by what was written down with their containers.
 
 pub mod actions;
 pub mod admit;

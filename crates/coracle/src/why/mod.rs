@@ -189,13 +189,8 @@ async fn behind_service(client: &Client, service: &Value) -> Vec<Value> {
     };
     let of_service = format!("kubernetes.io/service-name={}", service.meta().name());
     let mut found = list(Resource::builtin("discovery.k8s.io", "v1", "endpointslices"), of_service).await;
-    let selector = service.at(&["spec", "selector"]).and_then(Value::as_object);
-    if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
-        let terms: Vec<String> = selector
-            .iter()
-            .map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default()))
-            .collect();
-        found.extend(list(Resource::builtin("", "v1", "pods"), terms.join(",")).await);
+    if let Some(selector) = verdict::selector(service) {
+        found.extend(list(Resource::builtin("", "v1", "pods"), selector).await);
     }
     found
 }

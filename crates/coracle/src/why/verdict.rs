@@ -220,6 +220,14 @@ fn replicas(found: &Found) -> Verdict {
     verdict_of(state, waits)
 }
 
+/// The labels that a Service looks for, as a list is asked for them; none: it looks for nothing.
+pub(super) fn selector(service: &Value) -> Option<String> {
+    let wanted = service.at(&["spec", "selector"]).and_then(Value::as_object)?;
+    let terms = wanted.iter().map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default()));
+    let terms: Vec<String> = terms.collect();
+    (!terms.is_empty()).then(|| terms.join(","))
+}
+
 /// Where a Service leads, by the slices and pods below it.
 fn service(found: &Found) -> Verdict {
     let spec = |name: &str| text(&found.object, &["spec", name]);
@@ -232,17 +240,12 @@ fn service(found: &Found) -> Verdict {
     let is_ready =
         |endpoint: &&Value| endpoint.at(&["conditions", "ready"]).and_then(Value::as_bool) != Some(false);
     let ready = endpoints.filter(is_ready).count();
-    let selector = found.object.at(&["spec", "selector"]).and_then(Value::as_object);
-    let Some(selector) = selector.filter(|selector| !selector.is_empty()) else {
+    let Some(selector) = selector(&found.object) else {
         return verdict_of(format!("leads to {ready} addresses, which somebody else keeps"), Vec::new());
     };
     let mut waits = Vec::new();
     if of_kind("Pod").next().is_none() {
-        let labels: Vec<String> = selector
-            .iter()
-            .map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default()))
-            .collect();
-        waits.push(format!("somebody must make pods with the labels {}: there are none", labels.join(",")));
+        waits.push(format!("somebody must make pods with the labels {selector}: there are none"));
     } else if ready == 0 {
         waits.extend(first_below(found));
     }
