@@ -237,6 +237,22 @@ fn a_pull_secret_that_is_missing_is_told_though_nothing_is_pulled() {
 }
 
 #[test]
+fn a_pod_that_wants_users_of_its_own_is_not_run_as_the_hosts() {
+    on_a_machine("users", async |machine| {
+        let world = World::new(machine).await;
+        world.create("p", &format!("{SERVE}  hostUsers: false\n")).await;
+        let told = "FailedCreatePodSandBox: Failed to create pod sandbox: RuntimeClass handler \"\" does not \
+            support user namespaces";
+        eventually("it is told", async || world.events().await.iter().any(|said| said == told).then_some(()))
+            .await;
+        nothing_runs(&world).await;
+        world.delete("p", Some(1)).await;
+        world.gone("p").await;
+        world.end().await
+    });
+}
+
+#[test]
 fn a_container_that_could_not_be_started_began_in_1970() {
     on_a_machine("start", async |machine| {
         let world = World::new(machine).await;

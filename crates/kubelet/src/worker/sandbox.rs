@@ -30,8 +30,11 @@ impl Worker {
         observed: &Observed,
         actions: &Actions,
     ) -> Result<Home, SyncError> {
-        let config = self.sandbox_config(pod, actions.attempt)?;
         let host = self.shared.host.clone();
+        let config = self.sandbox_config(pod, actions.attempt).inspect_err(|error| {
+            let text = format!("Failed to create pod sandbox: {error}");
+            host.events.warning(&pod.reference(), "FailedCreatePodSandBox", text);
+        })?;
         let id = match actions.sandbox.as_ref().filter(|_| !actions.create_sandbox) {
             Some(id) => id.clone(),
             None => self.create_sandbox(pod, &config).await?,
