@@ -4,6 +4,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FlockOperation, flock};
@@ -24,6 +25,11 @@ impl Running {
 
 const NAME: &str = "server.lock";
 
+/// How often a lock that is held is tried again, and after how long each time: a program that a killed server was just
+/// starting has its lock too, until it runs.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(10);
+
 fn open(data_dir: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).truncate(false).read(true).write(true).open(data_dir.join(NAME))
 }
@@ -31,10 +37,14 @@ fn open(data_dir: &Path) -> io::Result<File> {
 /// Says that this process is the server; none: another one is.
 pub(crate) fn begin(data_dir: &Path) -> io::Result<Option<Running>> {
     let mut file = open(data_dir)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
-        Err(Errno::WOULDBLOCK) => return Ok(None),
-        Err(errno) => return Err(errno.into()),
+    let mut tries = TRIES;
+    while let Err(errno) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        tries -= 1;
+        match errno {
+            Errno::WOULDBLOCK if tries > 0 => std::thread::sleep(PAUSE),
+            Errno::WOULDBLOCK => return Ok(None),
+            errno => return Err(errno.into()),
+        }
     }
     file.set_len(0)?;
     write!(file, "{}", std::process::id())?;

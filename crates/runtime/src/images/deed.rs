@@ -33,11 +33,10 @@ impl Deed {
     /// Does it to the images of a folder, or has it done by the process that works with them. Answers with the images that
     /// it was about.
     pub async fn carry_out(&self, config: ImagesConfig, report: &Report) -> Result<Vec<Image>, ImageError> {
-        let root = config.root.clone();
-        match ImageStore::open(config) {
-            Err(ImageError::Store(error)) if error.is_taken() => match door::knock(&root).await {
+        match ImageStore::open_if_free(config.clone()) {
+            Err(ImageError::Store(error)) if error.is_taken() => match door::knock(&config.root).await {
                 Some(connection) => door::ask(connection, self, report).await,
-                None => Err(error.into()),
+                None => ImageStore::open(config)?.perform(self, report).await,
             },
             opened => opened?.perform(self, report).await,
         }

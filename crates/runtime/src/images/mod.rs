@@ -108,7 +108,13 @@ impl ImageError {
 impl ImageStore {
     /// Opens the folder, and throws away what a crash left half done. Reads the disk: not for a thread that serves.
     pub fn open(config: ImagesConfig) -> Result<Arc<Self>, ImageError> {
-        let store = Store::open(&config.root)?;
+        let store = Store::open(&config.root, true)?;
+        Ok(Self::with(config, store))
+    }
+
+    /// The same where nobody else works with the folder now.
+    fn open_if_free(config: ImagesConfig) -> Result<Arc<Self>, ImageError> {
+        let store = Store::open(&config.root, false)?;
         Ok(Self::with(config, store))
     }
 

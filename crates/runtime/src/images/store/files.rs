@@ -1,8 +1,10 @@
 //! Files that are there whole or not at all.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 /// Writes a file under another name, syncs it, and gives it its name. It survives a power cut when this returns.
 pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -27,18 +29,28 @@ pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Takes a folder for this process alone, as long as the file is open.
-pub(super) fn lock(folder: &Path) -> io::Result<File> {
+/// How often a lock that is held is tried again, and after how long each time.
+const TRIES: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Takes a folder for this process alone, as long as the file is open. Where somebody has it, `patient` says whether to
+/// wait for two seconds: a program that the last holder was just starting has its lock too, until it runs.
+pub(super) fn lock(folder: &Path, patient: bool) -> io::Result<File> {
     fs::create_dir_all(folder)?;
     let file = File::create(folder.join("lock"))?;
-    rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
-        if errno == rustix::io::Errno::WOULDBLOCK {
-            io::Error::new(io::ErrorKind::WouldBlock, "another process works with these images")
-        } else {
-            errno.into()
+    let mut tries = if patient { TRIES } else { 1 };
+    loop {
+        tries -= 1;
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if tries > 0 => thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => {
+                let taken = "another process works with these images";
+                return Err(io::Error::new(io::ErrorKind::WouldBlock, taken));
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
         }
-    })?;
-    Ok(file)
+    }
 }
 
 /// Deletes a file. One that is gone is no error.

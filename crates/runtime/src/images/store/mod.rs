@@ -74,9 +74,10 @@ pub(crate) struct NewImage<'a> {
 }
 
 impl Store {
-    /// Opens a folder, and throws away what a crash left half done. No other process may work with it.
-    pub(crate) fn open(root: &Path) -> Result<Arc<Self>, StoreError> {
-        let lock = files::lock(root).map_err(failed("have to itself", root))?;
+    /// Opens a folder, and throws away what a crash left half done. No other process may work with it;
+    /// `patient` says whether to wait for one that is about to end.
+    pub(crate) fn open(root: &Path, patient: bool) -> Result<Arc<Self>, StoreError> {
+        let lock = files::lock(root, patient).map_err(failed("have to itself", root))?;
         let store = Self::new(root, Some(lock));
         files::delete_folder(&store.path("staging")).map_err(failed("empty", &store.path("staging")))?;
         for folder in ["images", "content", "layers", "containers", "staging"] {

@@ -10,6 +10,10 @@ use std::{
 };
 
 const LOCK: &str = "LOCK";
+
+/// How often a lock that is held is tried again, and after how long each time.
+const LOCK_TRIES: u32 = 100;
+const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 /// Read and written by the owner, by nobody else.
 pub(crate) const PRIVATE: u32 = 0o600;
 
@@ -86,11 +90,15 @@ impl Files for RealFiles {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(PRIVATE);
         let file = options.open(self.directory.join(LOCK))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Box::new(RealLock { _file: file }))),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(error),
+        // A program that the last holder was just starting has its lock too, until it runs.
+        for _ in 0..LOCK_TRIES {
+            match file.try_lock() {
+                Ok(()) => return Ok(Some(Box::new(RealLock { _file: file }))),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
         }
+        Ok(None)
     }
 
     fn reads_may_block(&self) -> bool {
