@@ -43,7 +43,11 @@ pub fn send(socket: impl AsFd, message: &[u8], descriptors: &[BorrowedFd<'_>]) -
 
 /// Receives a message; none when the other side is gone.
 pub fn receive(socket: impl AsFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
-    let mut packet = vec![0; PACKET + 1];
+    // As much memory as it takes: a supervisor waits for months, and has no more than it ever touched.
+    let peek = RecvFlags::PEEK | RecvFlags::TRUNC;
+    let nowhere: &mut [u8] = &mut [];
+    let (_, length) = rustix::io::retry_on_intr(|| rustix::net::recv(&socket, &mut *nowhere, peek))?;
+    let mut packet = vec![0; length.clamp(1, PACKET + 1)];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let got = rustix::io::retry_on_intr(|| {

@@ -82,12 +82,12 @@ async fn remove_others(
 ) -> Result<(), ApiError> {
     let snapshot = loopback.cache(resource).snapshot();
     for entry in snapshot.entries.iter() {
-        if wanted.iter().any(|object| object.meta().name() == entry.key.as_str()) {
+        if wanted.iter().any(|object| object.meta().name() == entry.key()) {
             continue;
         }
         let object = entry.value(loopback.cache(resource).hub().of);
         if object.meta().annotation(AUTO_UPDATE) == Some("true") {
-            loopback.delete(resource, "", &entry.key).await?;
+            loopback.delete(resource, "", entry.key()).await?;
         }
     }
     Ok(())

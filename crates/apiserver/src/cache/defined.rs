@@ -52,7 +52,7 @@ impl Caches {
         let before = self.definitions.load_full();
         let mut next = Definitions::default();
         for entry in self.all_definitions() {
-            let known = before.named(&entry.key);
+            let known = before.named(entry.key());
             if let Some(known) = known.filter(|known| known.revision == entry.revision) {
                 next.insert(known.clone());
                 continue;

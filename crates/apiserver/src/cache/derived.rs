@@ -86,7 +86,7 @@ impl<T: Derive> Derived<T> {
             while let Some(event) = cursor.advance().ok()? {
                 let new = (event.change != super::Change::Deleted).then_some(&*event.entry);
                 next.state.take(of, &cache.hub(), event.previous.as_deref(), new);
-                seen = seen.max(event.revision);
+                seen = seen.max(event.revision());
             }
             next.seen[of] = seen;
         }

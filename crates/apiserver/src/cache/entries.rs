@@ -25,7 +25,7 @@ impl Entries {
     }
 
     pub fn get(&self, key: &str) -> Option<&Arc<Entry>> {
-        self.0.get(key).map(|ByKey(entry)| entry)
+        self.0.get(key.as_bytes()).map(|ByKey(entry)| entry)
     }
 
     /// Puts a version in place of the one that was there, which is returned.
@@ -34,7 +34,7 @@ impl Entries {
     }
 
     pub fn remove(&mut self, key: &str) -> Option<Arc<Entry>> {
-        self.0.remove(key).map(|ByKey(entry)| entry)
+        self.0.remove(key.as_bytes()).map(|ByKey(entry)| entry)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Entry>> {
@@ -43,20 +43,22 @@ impl Entries {
 
     /// Those whose keys begin with `prefix`, from the key `from` on.
     pub fn below<'a>(&'a self, prefix: &'a str, from: &str) -> impl Iterator<Item = &'a Arc<Entry>> {
-        let found = self.0.range::<_, str>((Bound::Included(from), Bound::Unbounded));
-        found.map(|ByKey(entry)| entry).take_while(move |entry| entry.key.starts_with(prefix))
+        let found = self.0.range::<_, [u8]>((Bound::Included(from.as_bytes()), Bound::Unbounded));
+        found
+            .map(|ByKey(entry)| entry)
+            .take_while(move |entry| entry.key_bytes().starts_with(prefix.as_bytes()))
     }
 }
 
-impl Borrow<str> for ByKey {
-    fn borrow(&self) -> &str {
-        &self.0.key
+impl Borrow<[u8]> for ByKey {
+    fn borrow(&self) -> &[u8] {
+        self.0.key_bytes()
     }
 }
 
 impl Ord for ByKey {
     fn cmp(&self, other: &ByKey) -> Ordering {
-        self.0.key.cmp(&other.0.key)
+        self.0.key_bytes().cmp(other.0.key_bytes())
     }
 }
 
@@ -68,7 +70,7 @@ impl PartialOrd for ByKey {
 
 impl PartialEq for ByKey {
     fn eq(&self, other: &ByKey) -> bool {
-        self.0.key == other.0.key
+        self.0.key_bytes() == other.0.key_bytes()
     }
 }
 
@@ -107,7 +109,7 @@ mod tests {
             entries.insert(entry(key, 1));
         }
         let found = |prefix: &str, from: &str| -> Vec<String> {
-            entries.below(prefix, from).map(|entry| entry.key.to_string()).collect()
+            entries.below(prefix, from).map(|entry| entry.key().to_string()).collect()
         };
         assert_eq!(found("b/", "b/"), ["b/x", "b/y", "b/z"]);
         assert_eq!(found("b/", "b/x\0"), ["b/y", "b/z"]);

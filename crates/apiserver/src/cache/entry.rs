@@ -7,10 +7,10 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use coracle_api::Value;
 use coracle_api::catalog::{Compared, Page, Resource, Struct};
 use coracle_api::codec::{any, json};
 use coracle_api::selector::{FieldSelector, LabelSelector, Lookup};
-use coracle_api::{Text, Value};
 use coracle_store::Revision;
 
 use super::texts::{Packed, Texts};
@@ -20,14 +20,12 @@ use crate::hub::Hub;
 /// A version of an object.
 #[derive(Debug)]
 pub struct Entry {
-    /// `namespace/name`, or the name of a cluster-wide object: its key below the resource's prefix.
-    pub key: Text,
     pub revision: Revision,
     bytes: Bytes,
     hole: u32,
     fields: u32,
-    /// What selectors look at: the values of the resource's selectable fields, in their order, then each label and its
-    /// value. The same at every revision that has the same bytes. Names are not among them: the key tells.
+    /// The key, and what selectors look at: the values of the resource's selectable fields, in their order, then each
+    /// label and its value. The same at every revision that has the same bytes. Of names, only the key tells.
     facts: Texts,
     pub(super) tree: Tree,
 }
@@ -77,6 +75,7 @@ impl Entry {
         resource: &Resource,
     ) -> Entry {
         let mut facts = Packed::default();
+        facts.push(key);
         for field in resource.selectable.iter() {
             match &field.compared {
                 _ if Part::of(&field.name).is_some() => facts.push(""),
@@ -93,7 +92,6 @@ impl Entry {
         }
         let small = |number: usize| u32::try_from(number).expect("no object comes near 4 GiB");
         Entry {
-            key: Text::new(key),
             revision,
             hole: small(hole(&bytes, value.meta().uid())),
             fields: small(resource.selectable.len()),
@@ -106,7 +104,6 @@ impl Entry {
     /// The same object at another revision: what a delete shows last.
     pub fn at(&self, revision: Revision) -> Entry {
         Entry {
-            key: self.key.clone(),
             revision,
             bytes: self.bytes.clone(),
             hole: self.hole,
@@ -114,6 +111,16 @@ impl Entry {
             fields: self.fields,
             tree: Tree::default(),
         }
+    }
+
+    /// `namespace/name`, or the name of a cluster-wide object: its key below the resource's prefix.
+    pub fn key(&self) -> &str {
+        self.facts.iter().next().unwrap_or_default()
+    }
+
+    /// The same, for those who only compare it.
+    pub(super) fn key_bytes(&self) -> &[u8] {
+        self.facts.first()
     }
 
     /// The stored bytes: JSON without `resourceVersion`.
@@ -164,7 +171,7 @@ impl Entry {
 
     /// The value of a selectable field other than its names, by its place among them.
     pub fn field(&self, place: usize) -> &str {
-        self.facts.iter().take(self.fields as usize).nth(place).unwrap_or_default()
+        self.facts.iter().skip(1).take(self.fields as usize).nth(place).unwrap_or_default()
     }
 
     pub fn namespace(&self) -> &str {
@@ -172,17 +179,17 @@ impl Entry {
     }
 
     fn part(&self, part: Part) -> &str {
-        match (part, self.key.split_once('/')) {
+        match (part, self.key().split_once('/')) {
             (Part::Namespace, Some((part, _))) | (Part::Name, Some((_, part))) => part,
             (Part::Namespace, None) => "",
-            (Part::Name, None) => &self.key,
+            (Part::Name, None) => self.key(),
         }
     }
 }
 
 impl Lookup for Entry {
     fn lookup(&self, key: &str) -> Option<&str> {
-        let mut labels = self.facts.iter().skip(self.fields as usize);
+        let mut labels = self.facts.iter().skip(1 + self.fields as usize);
         while let Some(name) = labels.next() {
             let value = labels.next();
             if name == key {

@@ -12,10 +12,11 @@ use coracle_store::Revision;
 
 use super::Entry;
 
-const SEGMENT: usize = 64;
+/// So many fill a piece of memory of 2 KiB.
+const SEGMENT: usize = 62;
 
 /// A window holds at most so many events …
-const MAX_EVENTS: usize = 1600 * SEGMENT;
+const MAX_EVENTS: usize = 1650 * SEGMENT;
 
 /// … and, beyond the first few, at most so many bytes of objects.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
@@ -29,17 +30,22 @@ pub enum Change {
 }
 
 /// One change of one object.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Event {
     pub change: Change,
-    pub revision: Revision,
     /// The new version; of a delete, the last one, at the revision of the delete.
     pub entry: Arc<Entry>,
     pub previous: Option<Arc<Entry>>,
 }
 
+impl Event {
+    pub fn revision(&self) -> Revision {
+        self.entry.revision
+    }
+}
+
 struct Segment {
-    events: [OnceLock<Arc<Event>>; SEGMENT],
+    events: [OnceLock<Event>; SEGMENT],
     next: ArcSwapOption<Segment>,
     /// The window has passed: what comes next can no longer be read from here.
     cut: AtomicBool,
@@ -61,7 +67,7 @@ impl Segment {
     }
 
     fn last_revision(&self) -> Option<Revision> {
-        self.events[SEGMENT - 1].get().map(|event| event.revision)
+        self.events[SEGMENT - 1].get().map(Event::revision)
     }
 }
 
@@ -88,7 +94,7 @@ pub struct Cursor {
 
 impl Cursor {
     /// The next event, if it has happened.
-    pub fn advance(&mut self) -> Result<Option<Arc<Event>>, Overtaken> {
+    pub fn advance(&mut self) -> Result<Option<&Event>, Overtaken> {
         if self.at == SEGMENT {
             match self.segment.next.load_full() {
                 Some(next) => *self = Cursor { segment: next, at: 0 },
@@ -99,7 +105,7 @@ impl Cursor {
         match self.segment.events[self.at].get() {
             Some(event) => {
                 self.at += 1;
-                Ok(Some(event.clone()))
+                Ok(Some(event))
             }
             // A segment that is cut before it is full is never filled.
             None if self.segment.cut.load(Ordering::Acquire) => Err(Overtaken),
@@ -120,7 +126,7 @@ impl Tail {
         Tail { end: Cursor { segment: Segment::new(), at: 0 }, behind: VecDeque::new() }
     }
 
-    pub(super) fn append(&mut self, event: Arc<Event>) {
+    pub(super) fn append(&mut self, event: Event) {
         if self.end.at == SEGMENT {
             let next = Segment::new();
             self.end.segment.next.store(Some(next.clone()));
@@ -164,7 +170,7 @@ impl History {
         History { tail, oldest, forgotten: from, events: 0, bytes: 0 }
     }
 
-    pub(super) fn append(&mut self, event: Arc<Event>) {
+    pub(super) fn append(&mut self, event: Event) {
         self.events += 1;
         self.bytes += event.entry.bytes().len();
         self.tail.append(event);
@@ -186,7 +192,7 @@ impl History {
         loop {
             let before = cursor.clone();
             match cursor.advance() {
-                Ok(Some(event)) if event.revision <= revision => {}
+                Ok(Some(event)) if event.revision() <= revision => {}
                 _ => return Some(before),
             }
         }
@@ -207,19 +213,19 @@ impl History {
 
     /// Forgets what happened up to `revision`.
     pub(super) fn forget(&mut self, revision: Revision) {
-        while self.next_to_forget().is_some_and(|event| event.revision <= revision) {
+        let is_next = |oldest: &Cursor| {
+            let mut next = oldest.clone();
+            matches!(next.advance(), Ok(Some(event)) if event.revision() <= revision)
+        };
+        while is_next(&self.oldest) {
             self.forget_one();
         }
-    }
-
-    fn next_to_forget(&self) -> Option<Arc<Event>> {
-        self.oldest.clone().advance().ok().flatten()
     }
 
     fn forget_one(&mut self) {
         let behind = self.oldest.segment.clone();
         let Ok(Some(event)) = self.oldest.advance() else { return };
-        self.forgotten = event.revision;
+        self.forgotten = event.revision();
         self.events -= 1;
         self.bytes -= event.entry.bytes().len();
         if !Arc::ptr_eq(&behind, &self.oldest.segment) {
@@ -236,14 +242,14 @@ mod tests {
 
     use super::*;
 
-    fn event(revision: u64) -> Arc<Event> {
-        static ENTRY: LazyLock<Arc<Entry>> = LazyLock::new(|| {
+    fn event(revision: u64) -> Event {
+        static ENTRY: LazyLock<Entry> = LazyLock::new(|| {
             let pods = BUILTIN.resource("", "v1", "pods").expect("pods are built in");
             let object = coracle_api::codec::json::parse(br#"{"metadata":{"name":"a","uid":"u"}}"#);
-            Arc::new(Entry::new("a", &object.expect("JSON"), &BUILTIN, pods, Revision::FIRST))
+            Entry::new("a", &object.expect("JSON"), &BUILTIN, pods, Revision::FIRST)
         });
-        let revision = Revision::new(revision);
-        Arc::new(Event { change: Change::Modified, revision, entry: ENTRY.clone(), previous: None })
+        let entry = Arc::new(ENTRY.at(Revision::new(revision)));
+        Event { change: Change::Modified, entry, previous: None }
     }
 
     fn history(revisions: std::ops::RangeInclusive<u64>) -> History {
@@ -255,7 +261,7 @@ mod tests {
     fn rest(mut cursor: Cursor) -> Result<Vec<u64>, Overtaken> {
         let mut seen = Vec::new();
         while let Some(event) = cursor.advance()? {
-            seen.push(event.revision.get());
+            seen.push(event.revision().get());
         }
         Ok(seen)
     }

@@ -105,13 +105,8 @@ impl Lanes {
     }
 
     /// Appends an event to the lanes that it belongs to and hands each bell that is to be rung to `arm`.
-    pub(super) fn append(
-        &mut self,
-        event: &Arc<Event>,
-        node: Option<usize>,
-        mut arm: impl FnMut(&Arc<Bell>),
-    ) {
-        tell(&mut self.objects, &event.entry.key, event, &mut arm);
+    pub(super) fn append(&mut self, event: &Event, node: Option<usize>, mut arm: impl FnMut(&Arc<Bell>)) {
+        tell(&mut self.objects, event.entry.key(), event, &mut arm);
         tell(&mut self.namespaces, event.entry.namespace(), event, &mut arm);
         let Some(place) = node else { return };
         let now = event.entry.field(place);
@@ -125,12 +120,7 @@ impl Lanes {
     }
 }
 
-fn tell(
-    map: &mut HashMap<Text, Weak<Lane>>,
-    key: &str,
-    event: &Arc<Event>,
-    arm: &mut impl FnMut(&Arc<Bell>),
-) {
+fn tell(map: &mut HashMap<Text, Weak<Lane>>, key: &str, event: &Event, arm: &mut impl FnMut(&Arc<Bell>)) {
     let Some(known) = map.get(key) else { return };
     let Some(lane) = known.upgrade() else {
         map.remove(key);

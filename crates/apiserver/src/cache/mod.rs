@@ -74,7 +74,7 @@ struct Past {
 /// What a watch begins with.
 pub struct Start {
     /// Events of its interest that happened since the asked revision, where the cursor does not show them.
-    pub missed: Vec<Arc<Event>>,
+    pub missed: Vec<Event>,
     pub cursor: Cursor,
     pub listening: Listening,
 }
@@ -194,8 +194,8 @@ impl Cache {
         let mut missed = Vec::new();
         let mut whole = cursor;
         while let Ok(Some(event)) = whole.advance() {
-            if self.concerns(&event, interest) {
-                missed.push(event);
+            if self.concerns(event, interest) {
+                missed.push(event.clone());
             }
         }
         Ok(Start { missed, cursor: lane.cursor(), listening: Listening::lane(lane) })
@@ -216,7 +216,7 @@ impl Cache {
         match interest {
             Interest::Everything => true,
             Interest::Namespace(namespace) => event.entry.namespace() == namespace,
-            Interest::Object(key) => event.entry.key == *key,
+            Interest::Object(key) => event.entry.key() == key,
             Interest::Node(node) => {
                 let on = |entry: &Entry| self.node_field.is_some_and(|place| entry.field(place) == node);
                 on(&event.entry) || event.previous.as_ref().is_some_and(|previous| on(previous))
@@ -269,15 +269,15 @@ impl Cache {
                     let entry = Arc::new(entry);
                     let previous = snapshot.entries.insert(entry.clone());
                     let change = if previous.is_some() { Change::Modified } else { Change::Added };
-                    Event { change, revision, entry, previous }
+                    Event { change, entry, previous }
                 }
                 None => {
                     let Some(previous) = snapshot.entries.remove(key) else { continue };
                     let entry = Arc::new(previous.at(revision));
-                    Event { change: Change::Deleted, revision, entry, previous: Some(previous) }
+                    Event { change: Change::Deleted, entry, previous: Some(previous) }
                 }
             };
-            events.push(Arc::new(event));
+            events.push(event);
         }
         self.snapshot.store(Arc::new(snapshot));
         for event in events {

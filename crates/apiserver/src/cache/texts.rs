@@ -28,6 +28,13 @@ impl From<Packed> for Texts {
 }
 
 impl Texts {
+    /// The bytes of the first text.
+    pub(super) fn first(&self) -> &[u8] {
+        let mut rest = &self.0[..];
+        let length = read_length(&mut rest);
+        &rest[..length]
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
         let mut rest = &self.0[..];
         std::iter::from_fn(move || {
@@ -74,13 +81,16 @@ mod tests {
     fn check(texts: &[&str]) {
         let mut packed = Packed::default();
         texts.iter().for_each(|text| packed.push(text));
-        assert_eq!(Texts::from(packed).iter().collect::<Vec<_>>(), texts);
+        let packed = Texts::from(packed);
+        assert_eq!(packed.iter().collect::<Vec<_>>(), texts);
+        assert_eq!(packed.first(), texts.first().unwrap_or(&"").as_bytes());
     }
 
     #[test]
     fn what_is_packed_is_read_back_in_order() {
         check(&[]);
         check(&[""]);
+        assert_eq!(Texts::from(Packed::default()).first(), b"");
         check(&["app", "", "web", "größer"]);
         for length in [127, 128, 129, 16_383, 16_384, 100_000] {
             check(&["before", &"x".repeat(length), "after"]);

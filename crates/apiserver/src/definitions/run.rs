@@ -116,7 +116,7 @@ async fn accept_all(loopback: &Loopback, known: &mut BTreeMap<Text, Sketch>) -> 
         });
         for entry in snapshot.entries.iter() {
             let sketch = || Sketch::of(entry.value(cache.hub().of), entry.revision);
-            known.entry(entry.key.clone()).or_insert_with(sketch);
+            known.entry(Text::new(entry.key())).or_insert_with(sketch);
         }
         let now = (loopback.registry.now)();
         // One at a time: what it is given may not be given to another.

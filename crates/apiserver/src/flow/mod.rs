@@ -73,7 +73,7 @@ fn read<T: DeserializeOwned>(cache: &Cache) -> Vec<T> {
     let snapshot = cache.snapshot();
     let objects = snapshot.entries.iter().filter_map(|entry| {
         typed::from_tree(&entry.value(cache.hub().of))
-            .inspect_err(|error| error!(name = %entry.key, %error, "cannot be read, and does not count"))
+            .inspect_err(|error| error!(name = %entry.key(), %error, "cannot be read, and does not count"))
             .ok()
     });
     objects.collect()

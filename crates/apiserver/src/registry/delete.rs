@@ -155,7 +155,7 @@ impl Registry {
         let found = self.list(scope, &ListOptions { version_match, ..list.clone() }).await?;
         let delete = async |entry: &Arc<Entry>| {
             let scope = Scope { namespace: entry.namespace(), ..*scope };
-            let name = entry.key.rsplit('/').next().unwrap_or_default();
+            let name = entry.key().rsplit('/').next().unwrap_or_default();
             match self.delete(&scope, name, options).await {
                 Err(error) if error.code != http::StatusCode::NOT_FOUND => Err(error),
                 _ => Ok(()),

@@ -119,7 +119,7 @@ impl Registry {
             None => String::new(),
             Some(last) => {
                 self.cache(scope)?.keep(revision, snapshot.clone());
-                let start = format!("{}\0", &last.key[prefix.len()..]);
+                let start = format!("{}\0", &last.key()[prefix.len()..]);
                 Continuation { revision: Some(revision), start }.encode()
             }
         };

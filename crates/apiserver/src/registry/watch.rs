@@ -18,22 +18,27 @@ const CHUNK: usize = 64 * 1024;
 
 /// Events of one watch, as they happen.
 pub struct WatchStream {
-    cache: Arc<Cache>,
     caches: Arc<Caches>,
     listening: Listening,
     /// Events that happened before the cursor begins.
-    missed: VecDeque<Arc<Event>>,
+    missed: VecDeque<Event>,
     cursor: Cursor,
     /// Versions that are shown before anything happens.
     initial: VecDeque<Arc<Entry>>,
     /// A bookmark is owed once the initial versions are sent.
     end_of_initial: Option<Revision>,
-    filter: Filter,
+    view: View,
     bookmarks: bool,
-    /// How far the client has been told.
-    told: Revision,
     /// How much was told last: about as much comes next.
     last_chunk: usize,
+}
+
+/// What the client sees of what happens.
+struct View {
+    cache: Arc<Cache>,
+    filter: Filter,
+    /// How far the client has been told.
+    told: Revision,
 }
 
 struct Filter {
@@ -44,7 +49,8 @@ struct Filter {
 
 impl Filter {
     fn matches(&self, entry: &Entry, cache: &Cache) -> bool {
-        entry.key.starts_with(&self.prefix) && entry.matches(&self.labels, &self.fields, cache.hub().resource)
+        entry.key().starts_with(&self.prefix)
+            && entry.matches(&self.labels, &self.fields, cache.hub().resource)
     }
 }
 
@@ -81,16 +87,14 @@ impl Registry {
         };
         let end_of_initial = is_end_marked(options).then_some(told);
         Ok(WatchStream {
-            cache,
             caches: self.caches.clone(),
             listening: start.listening,
             missed: start.missed.into(),
             cursor: start.cursor,
             initial,
             end_of_initial,
-            filter,
+            view: View { cache, filter, told },
             bookmarks: options.bookmarks,
-            told,
             last_chunk: 0,
         })
     }
@@ -120,7 +124,7 @@ impl WatchStream {
             }
         }
         if let Some(revision) = self.end_of_initial.take() {
-            self.told = self.told.max(revision);
+            self.view.told = self.view.told.max(revision);
             writer.bookmark(revision, true, &mut out);
         }
         loop {
@@ -129,14 +133,7 @@ impl WatchStream {
             let heard = bell.heard();
             tokio::pin!(heard);
             heard.as_mut().enable();
-            while out.len() < CHUNK
-                && let Some(event) = self.next_event()?
-            {
-                if out.capacity() == 0 {
-                    out.reserve(self.last_chunk);
-                }
-                self.show(&event, writer, &mut out);
-            }
+            while out.len() < CHUNK && self.show_next(writer, &mut out)? {}
             if !out.is_empty() {
                 self.last_chunk = out.len();
                 return Ok(out);
@@ -145,11 +142,21 @@ impl WatchStream {
         }
     }
 
-    fn next_event(&mut self) -> Result<Option<Arc<Event>>, Overtaken> {
-        match self.missed.pop_front() {
-            Some(event) => Ok(Some(event)),
-            None => self.cursor.advance(),
+    /// Shows what happened next; whether anything did.
+    fn show_next(&mut self, writer: &mut EventWriter, out: &mut Vec<u8>) -> Result<bool, Overtaken> {
+        let missed = self.missed.pop_front();
+        let event = match &missed {
+            Some(event) => event,
+            None => match self.cursor.advance()? {
+                Some(event) => event,
+                None => return Ok(false),
+            },
+        };
+        if out.capacity() == 0 {
+            out.reserve(self.last_chunk);
         }
+        self.view.show(event, writer, out);
+        Ok(true)
     }
 
     /// A bookmark at the newest revision that has been applied, if the client asked for such; before it, what has
@@ -160,28 +167,29 @@ impl WatchStream {
     pub fn bookmark(&mut self, writer: &mut EventWriter) -> Result<Option<Vec<u8>>, Overtaken> {
         // Asked before the history is looked at: nothing up to there may come after the bookmark.
         let applied = self.caches.applied();
-        if !self.bookmarks || applied < self.told {
+        if !self.bookmarks || applied < self.view.told {
             return Ok(None);
         }
         let mut out = Vec::new();
-        while let Some(event) = self.next_event()? {
-            self.show(&event, writer, &mut out);
+        while self.show_next(writer, &mut out)? {
             if out.len() >= CHUNK {
                 return Ok(Some(out));
             }
         }
-        self.told = self.told.max(applied);
+        self.view.told = self.view.told.max(applied);
         if out.is_empty() {
             // Those who read trees have long taken what came last.
             self.caches.trees.let_go();
         }
-        writer.bookmark(self.told, false, &mut out);
+        writer.bookmark(self.view.told, false, &mut out);
         Ok(Some(out))
     }
+}
 
+impl View {
     /// An object that comes to match was added to this client, one that ceases to was deleted.
     fn show(&mut self, event: &Event, writer: &mut EventWriter, out: &mut Vec<u8>) {
-        if event.revision <= self.told {
+        if event.revision() <= self.told {
             return;
         }
         let before = event.previous.as_ref().is_some_and(|entry| self.filter.matches(entry, &self.cache));
@@ -192,11 +200,11 @@ impl WatchStream {
             (true, true) => "MODIFIED",
             (true, false) => "DELETED",
         };
-        self.told = event.revision;
+        self.told = event.revision();
         match &event.previous {
             // It still exists, but not to this client: its last version that did.
             Some(previous) if shown == "DELETED" && event.change != Change::Deleted => {
-                writer.write(shown, &previous.at(event.revision), out);
+                writer.write(shown, &previous.at(event.revision()), out);
             }
             _ => writer.write(shown, &event.entry, out),
         }

@@ -88,7 +88,7 @@ fn remove<T: Clone>(map: &mut HashMap<Text, OrdMap<Text, T>>, of: &Text, key: &T
 
 impl Derive for Graph {
     fn take(&mut self, of: usize, hub: &Hub<'_>, old: Option<&Entry>, new: Option<&Entry>) {
-        let Some(key) = new.or(old).map(|entry| entry.key.clone()) else { return };
+        let Some(key) = new.or(old).map(|entry| Text::new(entry.key())) else { return };
         let value = |entry: &Entry| entry.value(hub.of);
         let (old, new) = (old.map(value), new.map(value));
         match SOURCES[of] {

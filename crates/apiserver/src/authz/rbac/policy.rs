@@ -185,11 +185,11 @@ fn keep<T: serde::de::DeserializeOwned>(
     rules: impl Fn(T) -> Option<Vec<PolicyRule>>,
 ) {
     if let Some(old) = old.filter(|_| new.is_none()) {
-        roles.remove(&old.key);
+        roles.remove(old.key());
     }
     if let Some(new) = new {
         let rules = decoded(hub, new).and_then(rules).unwrap_or_default();
-        roles.insert(new.key.clone(), rules.iter().map(Rule::from).collect());
+        roles.insert(Text::new(new.key()), rules.iter().map(Rule::from).collect());
     }
 }
 
@@ -205,7 +205,7 @@ fn binding(of: usize, hub: &Hub<'_>, entry: &Entry) -> Option<Binding> {
         }
     };
     let namespace = Text::new(entry.namespace());
-    let name = Text::new(entry.key.rsplit('/').next().unwrap_or_default());
+    let name = Text::new(entry.key().rsplit('/').next().unwrap_or_default());
     let subjects = subjects.unwrap_or_default();
     Some(Binding {
         role_key: Text::new(format!("{namespace}/{}", role.name)),

@@ -23,7 +23,7 @@ pub(crate) fn detach(name: &CStr, cgroups: &[&str]) -> io::Result<()> {
 
 /// The listening socket that is our standard input. Accepting from it does not block.
 pub(crate) fn take_listener() -> io::Result<OwnedFd> {
-    let listener = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
+    let listener = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     // No process that we start may hold our socket: when we are gone, nobody is to be reached there.
     rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
     rustix::io::ioctl_fionbio(&listener, true)?;

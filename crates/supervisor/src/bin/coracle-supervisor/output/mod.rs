@@ -36,6 +36,13 @@ impl Stream {
     }
 }
 
+/// Reads at most a chunk in place of what is there. Only as much memory is touched as is read.
+fn read(source: &OwnedFd, chunk: &mut Vec<u8>) -> rustix::io::Result<usize> {
+    chunk.clear();
+    chunk.reserve_exact(CHUNK);
+    rustix::io::read(source, rustix::buffer::spare_capacity(chunk))
+}
+
 /// One stream of a container's output.
 pub(crate) struct Output {
     pub(crate) stream: Stream,
@@ -74,7 +81,7 @@ impl Output {
 
     /// Reads what is there, at most a few chunks unless `all` is wanted.
     pub(crate) fn pump(&mut self, log: &mut Log, all: bool) -> Pumped {
-        let mut chunk = vec![0; CHUNK];
+        let mut chunk = Vec::new();
         let mut text = Vec::new();
         for _ in 0..if all { usize::MAX } else { TURNS } {
             let Some(source) = &self.source else {
@@ -83,7 +90,7 @@ impl Output {
             };
             let taken = match &mut self.spool {
                 Some(spool) => spool.take(source, &mut chunk),
-                None => rustix::io::read(source, &mut chunk),
+                None => read(source, &mut chunk),
             };
             match taken {
                 Err(Errno::INTR) => {}
@@ -96,18 +103,18 @@ impl Output {
                     self.attachments.iter_mut().for_each(Attachment::end);
                     return Pumped::Ended;
                 }
-                Ok(count) => {
+                Ok(_) => {
                     text.clear();
                     if self.spool.as_ref().is_some_and(|spool| !spool.is_whole()) {
                         self.give_up_spool(log);
                     }
-                    self.lines.feed(&chunk[..count], &mut text);
+                    self.lines.feed(&chunk, &mut text);
                     if self.spool.as_ref().is_some_and(Spool::is_overdue) {
                         // A line without an end: so far it is a part, and what was kept of it can go.
                         self.lines.end(&mut text);
                     }
                     self.write(&text, log);
-                    self.attachments.iter_mut().for_each(|attachment| attachment.send(&chunk[..count]));
+                    self.attachments.iter_mut().for_each(|attachment| attachment.send(&chunk));
                     if self.is_held_up() && !all {
                         return Pumped::Empty;
                     }

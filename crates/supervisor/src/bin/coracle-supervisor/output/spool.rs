@@ -12,6 +12,8 @@ use std::os::unix::fs::FileExt as _;
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
+use super::{CHUNK, read};
+
 /// How much may be in the file before it begins anew where a line ends, and before it does so in any case.
 const LONGEST: u64 = 1 << 20;
 const OVERDUE: u64 = 2 << 20;
@@ -33,26 +35,27 @@ impl Spool {
         self.end
     }
 
-    /// Moves what there is in a pipe or a terminal, as much as fits into `chunk`, which is a copy of it.
-    pub(super) fn take(&mut self, source: &OwnedFd, chunk: &mut [u8]) -> rustix::io::Result<usize> {
+    /// Moves what there is in a pipe or a terminal, a chunk at most; in `chunk` is then a copy of it.
+    pub(super) fn take(&mut self, source: &OwnedFd, chunk: &mut Vec<u8>) -> rustix::io::Result<usize> {
         let mut at = self.end;
-        let count = match splice(source, None, &self.file, Some(&mut at), chunk.len(), SpliceFlags::NONBLOCK)
-        {
+        let count = match splice(source, None, &self.file, Some(&mut at), CHUNK, SpliceFlags::NONBLOCK) {
             // One of the two has to be a pipe.
             Err(Errno::INVAL) => return self.copy(source, chunk),
             moved => moved?,
         };
+        chunk.clear();
+        chunk.resize(count, 0);
         self.file
-            .read_exact_at(&mut chunk[..count], self.end)
+            .read_exact_at(chunk, self.end)
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         self.end += count as u64;
         Ok(count)
     }
 
-    fn copy(&mut self, source: &OwnedFd, chunk: &mut [u8]) -> rustix::io::Result<usize> {
-        let count = rustix::io::read(source, &mut *chunk)?;
+    fn copy(&mut self, source: &OwnedFd, chunk: &mut Vec<u8>) -> rustix::io::Result<usize> {
+        let count = read(source, chunk)?;
         // Where there is no room for it, it goes into the log now, or is lost if we are killed before.
-        if self.file.write_all_at(&chunk[..count], self.end).is_ok() {
+        if self.file.write_all_at(chunk, self.end).is_ok() {
             self.end += count as u64;
         } else {
             self.is_whole = false;

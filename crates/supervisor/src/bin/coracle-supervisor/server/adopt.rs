@@ -60,7 +60,7 @@ impl Server {
             }
             _ => false,
         };
-        self.containers.insert(id.clone(), container);
+        self.containers.insert(id.clone(), Box::new(container));
         if !watched {
             // It ended before we could look; or it waits at a gate that nobody can open any more.
             self.container_ended(&id, None);

@@ -62,7 +62,8 @@ struct Server {
     sources: BTreeMap<u64, Source>,
     next_token: u64,
     connections: BTreeMap<u64, Connection>,
-    containers: BTreeMap<String, Container>,
+    /// Boxed: a node of the map has room for eleven, and a pod has one or two.
+    containers: BTreeMap<String, Box<Container>>,
     /// By pid.
     execs: BTreeMap<i32, Exec>,
     pause: Option<Pause>,

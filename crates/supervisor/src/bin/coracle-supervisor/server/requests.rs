@@ -57,14 +57,14 @@ impl Server {
     }
 
     pub(super) fn find(&mut self, id: &str) -> Result<&mut Container, Failure> {
-        self.containers.get_mut(id).ok_or(Failure::NoSuchContainer {})
+        self.containers.get_mut(id).map(Box::as_mut).ok_or(Failure::NoSuchContainer {})
     }
 
     fn welcome(&mut self, asker: Asker) {
         if let Some(connection) = self.connections.get_mut(&asker.connection) {
             connection.listens = true;
         }
-        let containers = self.containers.values().map(Container::report).collect();
+        let containers = self.containers.values().map(|container| container.report()).collect();
         let pause = self.pause.as_ref().map(|pause| pause.pid);
         self.reply(asker, Reply::Welcome { version: VERSION, containers, pause }, Vec::new());
     }
@@ -84,7 +84,7 @@ impl Server {
             self.watch(descriptor.as_fd(), sync, EventFlags::IN).during(|| "watch a process".to_owned())?;
             container.sync = Some(descriptor);
         }
-        self.containers.insert(spec.id.clone(), container);
+        self.containers.insert(spec.id.clone(), Box::new(container));
         Ok(())
     }
 
@@ -235,7 +235,7 @@ impl Server {
 
     fn quit(&mut self) -> Result<(), Failure> {
         let alive = |container: &Container| matches!(container.stage, Stage::Running | Stage::Starting(_));
-        if self.containers.values().any(alive) {
+        if self.containers.values().any(|container| alive(container)) {
             return Err(wrong_phase("a container is running"));
         }
         for container in self.containers.values() {
