@@ -38,7 +38,7 @@ use crate::lifecycle::{Lifecycle, Stage};
 use crate::loopback::Loopback;
 use crate::metrics::{MeasuredStore, Metrics};
 use crate::openapi::OpenApi;
-use crate::registry::{NodePorts, Registry};
+use crate::registry::{Expiry, NodePorts, Registry};
 use crate::serve::files::{FileError, FromFiles};
 use crate::serve::{self, CertificateFiles, Serving, TlsConfig, TlsError};
 use crate::storage::compaction;
@@ -78,6 +78,8 @@ pub struct Config {
     pub min_request_timeout: Duration,
     /// How long everything is answered as before after the server is told to end.
     pub shutdown_delay: Duration,
+    /// How long an event is kept after it was last written; zero: for ever.
+    pub event_ttl: Duration,
     /// Where pods find the server.
     pub advertised: Advertised,
     /// Ports that nodes open for Services.
@@ -111,6 +113,7 @@ impl Config {
             request_timeout: Duration::from_secs(60),
             min_request_timeout: Duration::from_secs(1800),
             shutdown_delay: Duration::ZERO,
+            event_ttl: Duration::from_secs(3600),
             journal: Journal::default(),
             node_ports: NodePorts::USUAL,
             advertised: Advertised {
@@ -176,6 +179,7 @@ pub async fn run(
         admission: Admission::new(&config.admission),
         access: Access::new(authentication, &config.authorization, tokens, issuer, &caches),
         node_ports: NodePorts::new(config.node_ports.clone()),
+        expiry: Expiry::new(config.event_ttl),
         shared_store: config.shared_store,
         allow_privileged: config.allow_privileged,
         now: world.now,

@@ -11,13 +11,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use coracle_api::Value;
 use coracle_api::catalog::Struct;
 use coracle_api::resource_version::ResourceVersion;
+use tokio::time::{Duration, Instant};
 
 use super::Entry;
 
 /// So many trees are held, and trees of so many bytes of text: what a burst of changes brings before the last reader, and
-/// the next writer, have come to the first of them.
-const MOST_HELD: usize = 1024;
-const MOST_BYTES: usize = 8 << 20;
+/// the next writer, have come to the first of them …
+const MOST_HELD: usize = 4096;
+const MOST_BYTES: usize = 12 << 20;
+
+/// … which they have after this time. A steady trickle of changes is no burst.
+const LONGEST: Duration = Duration::from_secs(2);
 
 const OWNERS: &str = "managedFields";
 
@@ -51,18 +55,21 @@ struct Held {
     _tree: Arc<Value>,
     _owners: Arc<Value>,
     bytes: usize,
+    since: Instant,
 }
 
 impl Newest {
     /// Returns those that have to go. A tree takes a while to be let go of, and nobody is to wait for that.
     fn push(&mut self, held: Held) -> Vec<Held> {
+        let now = held.since;
         self.bytes += held.bytes;
         self.trees.push_back(held);
         let mut gone = Vec::new();
-        while self.trees.len() > MOST_HELD || self.bytes > MOST_BYTES {
-            let Some(oldest) = self.trees.pop_front() else { break };
+        while let Some(oldest) = self.trees.front()
+            && (self.trees.len() > MOST_HELD || self.bytes > MOST_BYTES || now - oldest.since > LONGEST)
+        {
             self.bytes -= oldest.bytes;
-            gone.push(oldest);
+            gone.extend(self.trees.pop_front());
         }
         gone
     }
@@ -107,7 +114,8 @@ impl SharedTrees {
         let owners = Arc::new(whole.meta_mut().members().remove(OWNERS).unwrap_or_default());
         let tree = Arc::new(whole);
         *known = Known { tree: Arc::downgrade(&tree), owners: Arc::downgrade(&owners) };
-        let gone = lock(&self.0).push(Held { _tree: tree.clone(), _owners: owners, bytes });
+        let gone =
+            lock(&self.0).push(Held { _tree: tree.clone(), _owners: owners, bytes, since: Instant::now() });
         drop(gone);
         tree
     }
@@ -155,18 +163,24 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_are_held_up_to_a_number_and_a_size() {
-        let held = |bytes| Held { _tree: Arc::default(), _owners: Arc::default(), bytes };
+    fn the_newest_are_held_up_to_a_number_a_size_and_an_age() {
+        let mut since = Instant::now();
+        let held = |bytes, since| Held { _tree: Arc::default(), _owners: Arc::default(), bytes, since };
         let mut newest = Newest::default();
-        assert!((0..MOST_HELD).all(|_| newest.push(held(1)).is_empty()));
-        assert_eq!(newest.push(held(1)).len(), 1, "one comes, one goes");
-        assert_eq!(newest.push(held(MOST_BYTES - 10)).len(), MOST_HELD - 10);
+        assert!((0..MOST_HELD).all(|_| newest.push(held(1, since)).is_empty()));
+        assert_eq!(newest.push(held(1, since)).len(), 1, "one comes, one goes");
+        assert_eq!(newest.push(held(MOST_BYTES - 10, since)).len(), MOST_HELD - 10);
         assert_eq!((newest.trees.len(), newest.bytes), (11, MOST_BYTES));
         assert_eq!(
-            newest.push(held(MOST_BYTES + 1)).len(),
+            newest.push(held(MOST_BYTES + 1, since)).len(),
             12,
             "what is too large for all is not held either"
         );
         assert_eq!((newest.trees.len(), newest.bytes), (0, 0));
+        for _ in 0..9 {
+            newest.push(held(1, since));
+            since += LONGEST / 4;
+        }
+        assert_eq!(newest.trees.len(), 5, "the others are too old");
     }
 }

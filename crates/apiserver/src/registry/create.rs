@@ -5,7 +5,7 @@ use std::sync::Arc;
 use coracle_api::field_error::FieldErrors;
 use coracle_api::resource_version::ResourceVersion;
 use coracle_api::{Value, gates};
-use coracle_store::{Put, SwapError};
+use coracle_store::{Revision, SwapError};
 
 use super::strategy::{Context, Settle};
 use super::{Body, Part, Registry, Scope, meta};
@@ -148,7 +148,7 @@ impl Registry {
         }
         let key = scope.store_key(name);
         let promise = self.caches.promise(&key, &entry, object);
-        match self.store.create(Put::new(key.clone(), entry.bytes().clone())).await {
+        match self.swap(scope, Revision::ZERO, &key, &entry).await {
             Ok(revision) => {
                 self.caches.reached(revision).await;
                 drop(promise);

@@ -20,6 +20,7 @@ mod create;
 mod decode;
 mod delete;
 mod discovery;
+mod expiry;
 mod flowcontrol;
 mod meta;
 mod networking;
@@ -63,6 +64,7 @@ pub use self::core::service::NodePorts;
 pub use create::Written;
 pub use decode::Body;
 pub use delete::Deleted;
+pub use expiry::Expiry;
 pub use meta::OwnMetadata;
 use meta::keep_metadata;
 pub use part::Part;
@@ -82,6 +84,8 @@ pub struct Registry {
     pub admission: Admission,
     pub access: Access,
     pub node_ports: NodePorts,
+    /// When events go away.
+    pub expiry: Expiry,
     /// Whether others write to the store as well: then a cache has to be proven fresh before it is read.
     pub shared_store: bool,
     /// Whether containers may be privileged.

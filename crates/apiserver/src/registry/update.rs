@@ -5,7 +5,7 @@ use std::sync::Arc;
 use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::go_text::{Quoted, parse_uint};
 use coracle_api::{Map, Path, Value, apply, gates};
-use coracle_store::{InvalidRequest, Put, StoreError, SwapError};
+use coracle_store::{InvalidRequest, StoreError, SwapError};
 
 use super::create::Written;
 use super::strategy::{Context, Settle};
@@ -190,7 +190,7 @@ impl Registry {
     ) -> Result<Option<Arc<Entry>>, ApiError> {
         let key = scope.store_key(name);
         let promise = self.caches.promise(&key, entry, tree);
-        match self.store.replace(current.revision, Put::new(key.clone(), entry.bytes().clone())).await {
+        match self.swap(scope, current.revision, &key, entry).await {
             Ok(revision) => {
                 self.caches.reached(revision).await;
                 drop(promise);

@@ -37,6 +37,8 @@ pub struct WatchStream {
 struct View {
     cache: Arc<Cache>,
     filter: Filter,
+    /// What happened up to here, the client has seen.
+    since: Revision,
     /// How far the client has been told.
     told: Revision,
 }
@@ -93,7 +95,7 @@ impl Registry {
             cursor: start.cursor,
             initial,
             end_of_initial,
-            view: View { cache, filter, told },
+            view: View { cache, filter, since: told, told },
             bookmarks: options.bookmarks,
             last_chunk: 0,
         })
@@ -189,7 +191,8 @@ impl WatchStream {
 impl View {
     /// An object that comes to match was added to this client, one that ceases to was deleted.
     fn show(&mut self, event: &Event, writer: &mut EventWriter, out: &mut Vec<u8>) {
-        if event.revision() <= self.told {
+        // Not how far it was told: several objects may have changed at one revision.
+        if event.revision() <= self.since {
             return;
         }
         let before = event.previous.as_ref().is_some_and(|entry| self.filter.matches(entry, &self.cache));

@@ -98,6 +98,7 @@ pub(super) fn complete(options: &Options) -> Result<Settings, Mistakes> {
             bootstrap: true,
             min_request_timeout: std::time::Duration::from_secs(min_request_timeout),
             shutdown_delay: options.shutdown_delay,
+            event_ttl: options.event_ttl,
             advertised: Advertised { address: advertise, port, service_cidrs, node_port },
             node_ports: options.service_node_port_range.clone(),
             kubelets,

@@ -254,6 +254,14 @@ const ADMISSION: &[Flag<Options>] = &[
 const MISC: &[Flag<Options>] = &[
     value(
         "misc",
+        "event-ttl",
+        "DURATION",
+        "1h0m0s",
+        "How long an event is kept after it was last written",
+        |options, given| duration(&mut options.event_ttl, given),
+    ),
+    value(
+        "misc",
         "service-cluster-ip-range",
         "CIDRS",
         "10.0.0.0/24",

@@ -125,6 +125,9 @@ pub(super) struct EtcdFlags {
     /// acknowledged. At most 5000; 0: off. Embedded store only
     #[arg(long, value_name = "MILLISECONDS", default_value = "0", value_parser = milliseconds, conflicts_with = "etcd_servers")]
     pub(super) node_lease_write_delay: Duration,
+    /// How long an event is kept after it was last written; 0: for ever
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration)]
+    pub(super) event_ttl: Duration,
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

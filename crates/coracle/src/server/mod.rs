@@ -385,6 +385,7 @@ impl Server {
             bootstrap: true,
             min_request_timeout: Duration::from_secs(1800),
             shutdown_delay: Duration::ZERO,
+            event_ttl: self.etcd.event_ttl,
             advertised: advertised(reachable, services),
             node_ports: NodePorts::USUAL,
             kubelets: kubelets(pki)?,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use coracle_api::Value;
 use coracle_api::codec::json;
 
-use crate::cluster::Server;
+use crate::cluster::{House, Server, on_every_engine};
 use crate::simulated::{apply, start, until};
 
 /// How long an event may take.
@@ -28,6 +28,10 @@ spec:
       annotations: {coracle.local/simulate: 'stop=3s'}
     spec: {terminationGracePeriodSeconds: 20, containers: [{name: web, image: 'web:1'}]}
 ";
+
+on_every_engine! {
+    events_go_away_and_whoever_watches_is_told_of_each,
+}
 
 /// A watch under way; it ends with this.
 struct Watch {
@@ -165,5 +169,33 @@ fn a_pod_that_is_deleted_is_replaced_before_the_eyes_of_whoever_watches() {
         assert!(event.is_running() && event.node().is_some(), "the whole object comes along");
     }
     drop(watches);
+    server.stop();
+}
+
+fn events_go_away_and_whoever_watches_is_told_of_each(house: &House) {
+    let server = house.start_with(&["--event-ttl", "4s"]);
+    let watch = Watch::begin(&server, "/api/v1/namespaces/default/events?watch=true");
+    let event = |name: &str| {
+        format!(
+            "apiVersion: v1\nkind: Event\nmetadata: {{name: {name}, namespace: default}}\nreason: Tried\n\
+             involvedObject: {{kind: Pod, name: web, namespace: default}}\n---\n"
+        )
+    };
+    let names = ["a", "b", "c"];
+    apply(&server, house.path(), "events.yaml", &names.map(event).concat());
+    server.kubectl(&["create", "configmap", "stays"]);
+    for what in ["ADDED", "DELETED"] {
+        let mut seen = 0;
+        let told = watch.up_to(|_| {
+            seen += 1;
+            seen == names.len()
+        });
+        // They hang on one lease, as a rule, and go at one revision, in any order.
+        let mut named: Vec<&str> = told.iter().filter(|event| event.of() == what).map(Event::name).collect();
+        named.sort_unstable();
+        assert_eq!(named, names, "{}", shown(&told));
+    }
+    assert_eq!(server.kubectl(&["get", "events", "-o", "name"]), "");
+    assert_eq!(server.kubectl(&["get", "configmap", "-o", "name"]), "configmap/stays\n");
     server.stop();
 }

@@ -18,6 +18,8 @@ pub use upstream::{Upstream, UpstreamError};
 const IDLE: Duration = Duration::from_secs(10);
 /// So many answers wait for a connection that does not read them.
 const UNREAD: usize = 32;
+/// So many ports are tried until one is free for both protocols.
+const PORT_TRIES: u32 = 20;
 
 /// The sockets of a server, open and not yet served.
 pub struct Sockets {
@@ -29,11 +31,22 @@ impl Sockets {
     pub async fn open(addresses: &[SocketAddr]) -> io::Result<Sockets> {
         let mut pairs = Vec::with_capacity(addresses.len());
         for address in addresses {
-            let udp = UdpSocket::bind(address).await?;
-            let tcp = TcpListener::bind(udp.local_addr()?).await?;
-            pairs.push((udp, tcp));
+            pairs.push(Self::pair(*address).await?);
         }
         Ok(Sockets { pairs })
+    }
+
+    async fn pair(address: SocketAddr) -> io::Result<(UdpSocket, TcpListener)> {
+        let mut tries = if address.port() == 0 { PORT_TRIES } else { 1 };
+        loop {
+            tries -= 1;
+            let udp = UdpSocket::bind(address).await?;
+            match TcpListener::bind(udp.local_addr()?).await {
+                // Somebody else has this port of the other protocol.
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries > 0 => {}
+                tcp => return Ok((udp, tcp?)),
+            }
+        }
     }
 
     /// Where they are.
