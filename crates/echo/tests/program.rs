@@ -2,11 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 #[test]
 fn deeds_are_done_where_there_is_nothing_else() {
@@ -28,15 +27,13 @@ fn deeds_are_done_where_there_is_nothing_else() {
 #[test]
 fn a_request_is_told_back() {
     let root = Root::new();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut server =
-        Running(root.command(&["serve", &port.to_string()]).env("GREETING", "hi \"you\"").spawn().unwrap());
-    let mut stream = (0..500)
-        .find_map(|_| {
-            std::thread::sleep(Duration::from_millis(10));
-            TcpStream::connect(("127.0.0.1", port)).ok()
-        })
-        .unwrap();
+    let mut command = root.command(&["serve", "0"]);
+    let mut server = Running(command.env("GREETING", "hi \"you\"").stderr(Stdio::piped()).spawn().unwrap());
+    let mut said = BufReader::new(server.0.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    let port: u16 = line.trim().rsplit(':').next().unwrap().parse().unwrap();
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     // Two requests on one connection.
     for path in ["/first", "/second?x=y"] {
         write!(stream, "POST {path} HTTP/1.1\r\nHost: h\r\nX-Test: yes\r\nContent-Length: 4\r\n\r\nbody")

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use coracle_client::{Journal, Stage, WorkQueue, World};
 use tokio::task::JoinSet;
-use tracing::{debug, error, info, warn};
+use tracing::{debug, error, warn};
 
 use super::{Context, Controller, Feeds, Observation, Requeue};
 
@@ -48,7 +48,7 @@ impl<C: Controller> Shell<C> {
     /// Works, once everything has been heard, with so many workers. Never returns.
     pub async fn run(self, feeds: Feeds, workers: usize) {
         feeds.caught_up().await;
-        info!(controller = C::NAME, workers, "begins");
+        debug!(controller = C::NAME, workers, "begins");
         let mut set = JoinSet::new();
         for _ in 0..workers {
             set.spawn(self.clone().work());

@@ -45,10 +45,11 @@ fn title(object: &Value) -> String {
     }
 }
 
-/// The time of day, to the millisecond.
+/// The time of day, to the millisecond. Most objects know the second, and nothing is said that they do not know.
 fn clock(when: Timestamp) -> String {
     let text = MicroTime(when).text();
-    text.get(11..23).unwrap_or_default().to_string()
+    let time = text.get(11..23).unwrap_or_default();
+    format!("{:12}", time.strip_suffix(".000").unwrap_or(time))
 }
 
 /// How long after the beginning.
@@ -56,7 +57,8 @@ fn elapsed(begun: Timestamp, when: Timestamp) -> String {
     let millis = when.since(begun).as_nanos() / 1_000_000;
     match millis {
         ..=0 => String::new(),
-        1..10_000 => format!("+{millis} ms"),
+        1..10_000 if millis % 1000 > 0 => format!("+{millis} ms"),
+        1..10_000 => format!("+{} s", millis / 1000),
         10_000..600_000 => format!("+{}.{} s", millis / 1000, millis % 1000 / 100),
         _ => format!("+{} min", millis / 60_000),
     }
@@ -110,9 +112,9 @@ mod tests {
         assert_eq!(
             text(&found, &verdict, &entries),
             "pod/p of d runs on n1 and is ready\n\nWhat happened:\n  \
-             11:00:00.000            kubectl-run     created\n  \
+             11:00:00                kubectl-run     created\n  \
              11:00:00.250   +250 ms  kube-scheduler  bind: n1\n  \
-             11:00:02.000  +2000 ms                  Ready is True\n"
+             11:00:02          +2 s                  Ready is True\n"
         );
         assert!(json(&found, &verdict, &entries).contains(r#""state":"runs on n1 and is ready""#));
     }

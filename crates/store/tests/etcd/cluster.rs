@@ -175,8 +175,10 @@ impl Drop for Member {
     }
 }
 
-/// Ports that nobody listens on now.
+/// Ports that nobody listens on now. The system gives none of this range to connections, which would be in the way of a
+/// member that comes back.
 pub(crate) fn free_ports(count: usize) -> Vec<u16> {
-    let listeners: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let random = std::iter::repeat_with(|| TcpListener::bind(("127.0.0.1", fastrand::u16(10_000..30_000))));
+    let listeners: Vec<_> = random.flatten().take(count).collect();
     listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect()
 }

@@ -43,9 +43,15 @@ pub(crate) struct Etcd {
 const UP_WITHIN: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+/// Of a range that the system gives to no connection: one would be in the way of an etcd that comes back.
+fn free_port() -> TcpListener {
+    let random = std::iter::repeat_with(|| TcpListener::bind(("127.0.0.1", fastrand::u16(10_000..30_000))));
+    random.flatten().next().unwrap()
+}
+
 impl Etcd {
     pub(crate) fn start(release: Release) -> Etcd {
-        let listeners = [0, 0].map(|port| TcpListener::bind(("127.0.0.1", port)).unwrap());
+        let listeners = [free_port(), free_port()];
         let [port, peer_port] = listeners.each_ref().map(|listener| listener.local_addr().unwrap().port());
         drop(listeners);
         let folder = tempfile::tempdir().unwrap();
