@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use coracle_api::time::{Time, Timestamp};
+use coracle_api::time::Timestamp;
 use coracle_api::{Map, Value};
 use coracle_client::{Access, Cached, Error, Informer, ObjectKey, Patch, Resource, WorkQueue, World};
 
@@ -86,15 +86,9 @@ impl Controller for Stale {
             Plan::Wait(left) => return Ok(Requeue::After(left)),
             Plan::TakeBack => {}
         }
-        let mut condition = Map::new();
-        condition.insert("type", "DisruptionTarget");
-        condition.insert("status", "False");
-        condition.insert("reason", Value::Null);
-        condition.insert("message", Value::Null);
-        condition.insert("lastTransitionTime", Time(self.world.now()).text());
         let mut patch = Map::new();
         patch.object_mut("metadata").insert("uid", pod.uid.as_str());
-        patch.object_mut("status").insert("conditions", vec![Value::Object(condition)]);
+        patch.object_mut("status").insert("conditions", vec![pod.disruption(None, self.world.now())]);
         let statuses = self.access.clone().namespace(&key.namespace).subresource("status");
         match statuses.patch(&key.name, &Patch::Strategic(Value::Object(patch))).await {
             Err(error) if !error.is_not_found() && !error.is_conflict() => Err(WriteError(error)),
@@ -112,7 +106,7 @@ mod tests {
 
     #[test]
     fn what_was_said_two_minutes_ago_and_did_not_happen_is_taken_back() {
-        let now = Time::parse("2026-01-01T12:00:00Z").unwrap().0;
+        let now = coracle_api::time::Time::parse("2026-01-01T12:00:00Z").unwrap().0;
         let check = |meta: &str, phase: &str, reason: &str, since: &str, expected: Plan| {
             let text = format!(
                 r#"{{"metadata":{{"name":"p"{meta}}},"status":{{"phase":"{phase}","conditions":[
@@ -132,5 +126,18 @@ mod tests {
             "50:00",
             Plan::Keep,
         );
+    }
+
+    #[test]
+    fn conditions_say_which_generation_they_saw() {
+        let now = coracle_api::time::Time::parse("2026-01-01T12:00:00Z").unwrap().0;
+        let pod = json::parse(br#"{"metadata":{"name":"p","generation":3}}"#).unwrap();
+        let pod = Pod::project(&pod.into()).unwrap();
+        let said = |why| String::from_utf8(json::to_vec(&pod.disruption(why, now))).unwrap();
+        assert_eq!(
+            said(Some(("DeletionByPodGC", "gone"))),
+            r#"{"lastTransitionTime":"2026-01-01T12:00:00Z","message":"gone","observedGeneration":3,"reason":"DeletionByPodGC","status":"True","type":"DisruptionTarget"}"#
+        );
+        assert!(said(None).contains(r#""reason":null,"status":"False""#));
     }
 }

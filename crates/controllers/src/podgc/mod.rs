@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use coracle_api::time::{Time, Timestamp};
+use coracle_api::time::Timestamp;
 use coracle_api::{Map, Text, Value};
 use coracle_client::{
     Access, Cached, Change, DeleteOptions, Error, Informer, ObjectKey, Patch, Resource, WorkQueue, World,
@@ -149,7 +149,7 @@ impl PodGarbage {
     async fn remove(&self, pod: &Cached<Pod>, why: Option<(&str, &str)>) -> Result<(), ActError> {
         let pods = self.pod_access.clone().namespace(&pod.key.namespace);
         if !matches!(pod.phase, Phase::Succeeded | Phase::Failed) {
-            let patch = Patch::Strategic(failed(&pod.uid, why, self.world.now()));
+            let patch = Patch::Strategic(failed(pod, why, self.world.now()));
             match pods.clone().subresource("status").patch(&pod.key.name, &patch).await {
                 Ok(_) => {}
                 Err(error) if error.is_not_found() || error.is_conflict() => return Ok(()),
@@ -172,19 +172,13 @@ impl PodGarbage {
     }
 }
 
-fn failed(uid: &str, why: Option<(&str, &str)>, now: Timestamp) -> Value {
+fn failed(pod: &Cached<Pod>, why: Option<(&str, &str)>, now: Timestamp) -> Value {
     let mut patch = Map::new();
-    patch.object_mut("metadata").insert("uid", uid);
+    patch.object_mut("metadata").insert("uid", pod.uid.as_str());
     let status = patch.object_mut("status");
     status.insert("phase", "Failed");
-    if let Some((reason, message)) = why {
-        let mut condition = Map::new();
-        condition.insert("type", "DisruptionTarget");
-        condition.insert("status", "True");
-        condition.insert("reason", reason);
-        condition.insert("message", message);
-        condition.insert("lastTransitionTime", Time(now).text());
-        status.insert("conditions", vec![Value::Object(condition)]);
+    if why.is_some() {
+        status.insert("conditions", vec![pod.disruption(why, now)]);
     }
     Value::Object(patch)
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use coracle_api::Value;
 use coracle_api::taint::effect::NO_EXECUTE;
-use coracle_api::time::{Time, Timestamp};
+use coracle_api::time::Timestamp;
 use coracle_api::{Map, Text};
 use coracle_client::{
     Access, Cached, Change, DeleteOptions, Error, Informer, ObjectKey, Patch, Recorder, Resource, WorkQueue,
@@ -113,7 +113,7 @@ impl TaintEviction {
         let told = format!("Marking for deletion Pod {key}");
         self.recorder.normal(&Pod::reference(pod), "TaintManagerEviction", told);
         let pods = self.access.clone().namespace(&key.namespace);
-        let why = Patch::Strategic(disruption(&pod.uid, self.world.now()));
+        let why = Patch::Strategic(disruption(pod, self.world.now()));
         match pods.clone().subresource("status").patch(&key.name, &why).await {
             Ok(_) => {}
             Err(error) if error.is_not_found() || error.is_conflict() => return Ok(()),
@@ -127,16 +127,11 @@ impl TaintEviction {
 }
 
 /// Why the pod goes.
-fn disruption(uid: &str, now: Timestamp) -> Value {
-    let mut condition = Map::new();
-    condition.insert("type", "DisruptionTarget");
-    condition.insert("status", "True");
-    condition.insert("reason", "DeletionByTaintManager");
-    condition.insert("message", "Taint manager: deleting due to NoExecute taint");
-    condition.insert("lastTransitionTime", Time(now).text());
+fn disruption(pod: &Cached<Pod>, now: Timestamp) -> Value {
+    let why = ("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint");
     let mut patch = Map::new();
-    patch.object_mut("metadata").insert("uid", uid);
-    patch.object_mut("status").insert("conditions", vec![Value::Object(condition)]);
+    patch.object_mut("metadata").insert("uid", pod.uid.as_str());
+    patch.object_mut("status").insert("conditions", vec![pod.disruption(Some(why), now)]);
     Value::Object(patch)
 }
 

@@ -21,6 +21,8 @@ pub struct Pod {
     pub controller: Option<Controller>,
     /// Whether it is going.
     pub is_being_deleted: bool,
+    /// How often what is wanted of it has changed.
+    pub generation: i64,
     /// When it was made.
     pub created: Option<Timestamp>,
     /// How far it is.
@@ -59,6 +61,21 @@ pub struct Pod {
     pub end: Option<Box<End>>,
     /// Since when it is said to be about to be disrupted, by anybody but its kubelet.
     pub disrupted_since: Option<Timestamp>,
+}
+
+impl Pod {
+    /// The condition that says that something outside makes it end, and why; or that nothing does any more.
+    pub fn disruption(&self, why: Option<(&str, &str)>, now: Timestamp) -> Value {
+        let (reason, message) = why.unzip();
+        let mut condition = Map::new();
+        condition.insert("type", "DisruptionTarget");
+        condition.insert("observedGeneration", self.generation);
+        condition.insert("status", if why.is_some() { "True" } else { "False" });
+        condition.insert("reason", reason.map_or(Value::Null, Value::from));
+        condition.insert("message", message.map_or(Value::Null, Value::from));
+        condition.insert("lastTransitionTime", Time(now).text());
+        Value::Object(condition)
+    }
 }
 
 /// A port of a container that has a name.
@@ -213,6 +230,7 @@ impl Projection for Pod {
             labels: meta.labels().cloned().unwrap_or_default(),
             controller: Controller::of(meta),
             is_being_deleted: meta.is_being_deleted(),
+            generation: meta.generation(),
             created: meta.creation_timestamp(),
             phase: phase(status.map(|status| status.text("phase")).unwrap_or_default()),
             node: Text::new(spec.map(|spec| spec.text("nodeName")).unwrap_or_default()),
