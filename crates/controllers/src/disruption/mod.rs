@@ -83,7 +83,8 @@ pub async fn run(context: &Context) {
             woken.add(budget.key.clone());
         }
     });
-    let (all, woken) = (budgets.clone(), queue.clone());
+    let recorder = context.recorder.clone().component("controllermanager");
+    let (all, woken, warned) = (budgets.clone(), queue.clone(), recorder.clone());
     feeds.follow(&pods, move |change| {
         let before = match change {
             Change::Updated { old, .. } => Some(old),
@@ -91,15 +92,23 @@ pub async fn run(context: &Context) {
         };
         for pod in before.into_iter().chain(change.object()) {
             let budgets = all.list_namespace(&pod.key.namespace);
-            let concerned = budgets.iter().filter(|budget| budget.selects(&pod.labels));
-            concerned.for_each(|budget| woken.add(budget.key.clone()));
+            let concerned: Vec<_> = budgets.iter().filter(|budget| budget.selects(&pod.labels)).collect();
+            if let [first, _, ..] = &concerned[..] {
+                let (namespace, name, chosen) = (&pod.key.namespace, &pod.key.name, &first.key.name);
+                // All of them are brought up to date here; upstream, whose words these are, takes one.
+                let text = format!(
+                    "Pod {namespace:?}/{name:?} matches multiple PodDisruptionBudgets.  Chose {chosen:?} arbitrarily."
+                );
+                warned.warning(&Pod::reference(pod), "MultiplePodDisruptionBudgets", text);
+            }
+            concerned.iter().for_each(|budget| woken.add(budget.key.clone()));
         }
     });
     let controller = Disruptions {
         scales: Scales::new(context, &mut feeds),
         access: context.client(ACCOUNT).resource(&budgets_of),
         written: OwnWrites::default(),
-        recorder: context.recorder.clone().component("controllermanager"),
+        recorder,
         budgets,
         pods,
     };

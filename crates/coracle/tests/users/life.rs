@@ -205,7 +205,19 @@ fn a_stateful_set_comes_in_order_and_a_budget_holds_an_eviction_back() {
     assert!(held.contains("db-1"), "{held}");
     let going = "jsonpath={.metadata.deletionTimestamp}";
     assert_eq!(server.kubectl(&["get", "pod", "db-1", "-o", going]), "");
-    server.kubectl(&["delete", "pdb", "db"]);
+    // One pod under two budgets cannot be evicted: whoever looks at it is told.
+    server.kubectl(&["create", "pdb", "second", "--selector=app=db", "--min-available=1"]);
+    let mut looks = 0;
+    until("somebody is told of two budgets", || {
+        looks += 1;
+        server.kubectl(&["annotate", "pod", "db-1", &format!("looks={looks}"), "--overwrite"]);
+        let events = ["get", "events", "--field-selector", "reason=MultiplePodDisruptionBudgets", "-o"];
+        let told = server.kubectl(&[&events[..], &["jsonpath={.items[*].message}"]].concat());
+        told.contains(
+            r#"Pod "default"/"db-1" matches multiple PodDisruptionBudgets.  Chose "db" arbitrarily."#,
+        )
+    });
+    server.kubectl(&["delete", "pdb", "db", "second"]);
     server.kubectl(&["drain", &node, "--ignore-daemonsets", "--timeout=180s"]);
     server.stop();
 }
