@@ -163,6 +163,12 @@ fn asked_for(mount: &Mount) -> Result<Bind, Error> {
     if !mount.container_path.starts_with('/') || mount.host_path.is_empty() {
         return Err(Error::Invalid(format!("mount {:?} at {:?}", mount.host_path, mount.container_path)));
     }
+    if cleaned(&mount.container_path) == "/" {
+        let path = &mount.host_path;
+        return Err(Error::Invalid(format!(
+            "mount {path:?} at the container's root: choose a folder below it"
+        )));
+    }
     if mount.recursive_read_only && (!mount.readonly || propagation(mount) != Propagation::default()) {
         return Err(Error::Invalid(
             "a mount that is read-only with all below is read-only and private".to_owned(),
@@ -206,5 +212,19 @@ mod tests {
         check("//a/./b/../../dev/.", "/dev");
         check("/../dev", "/dev");
         check("/", "/");
+    }
+
+    #[test]
+    fn no_volume_takes_the_place_of_the_root() {
+        let at = |path: &str| Mount {
+            container_path: path.to_owned(),
+            host_path: "/tmp".to_owned(),
+            ..Mount::default()
+        };
+        assert_eq!(
+            asked_for(&at("/data/..")).unwrap_err().to_string(),
+            asked_for(&at("/")).unwrap_err().to_string()
+        );
+        assert!(asked_for(&at("/data/")).is_ok());
     }
 }
