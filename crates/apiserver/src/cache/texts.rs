@@ -1,10 +1,10 @@
 //! Several short texts in one piece of memory: what selectors look at, kept for every version of every object.
 
-use std::sync::Arc;
+use coracle_store::Thin;
 
 /// Texts in order, each behind its length.
 #[derive(Clone, Debug)]
-pub(super) struct Texts(Arc<[u8]>);
+pub(super) struct Texts(Thin);
 
 /// Texts that are being packed.
 #[derive(Default)]
@@ -23,7 +23,7 @@ impl Packed {
 
 impl From<Packed> for Texts {
     fn from(packed: Packed) -> Texts {
-        Texts(packed.0.into())
+        Texts(packed.0[..].into())
     }
 }
 

@@ -6,15 +6,15 @@
 
 use super::files::File;
 use super::frame::{FileId, Position};
-use crate::{Event, EventKind, KeyRange, KeyValue, LeaseId, Revision, StoreError};
+use crate::{Event, EventKind, KeyRange, KeyValue, LeaseId, Revision, StoreError, Thin};
 use bytes::Bytes;
 use std::{
     collections::{BTreeMap, HashMap, VecDeque, btree_map::Entry},
     sync::Arc,
 };
 
-/// A key as it is kept: half as large as `Bytes`, which is what readers get.
-type Key = Arc<[u8]>;
+/// A key as it is kept: a quarter of `Bytes`, which is what readers get.
+type Key = Thin;
 
 #[derive(Default)]
 pub(crate) struct Index {
