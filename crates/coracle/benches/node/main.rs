@@ -43,8 +43,9 @@ fn main() {
     let machine = Machine::new();
     machine.start();
     machine.kubectl("-n kube-system rollout status deployment/coracle-dns --timeout=120s");
+    idle(&machine, "idle");
     pods(&machine);
-    idle(&machine);
+    idle(&machine, "idle after all these pods");
     machine.stop_and_reset();
 }
 
@@ -76,17 +77,17 @@ fn pods(machine: &Machine) {
     }
 }
 
-fn idle(machine: &Machine) {
+fn idle(machine: &Machine, when: &str) {
     thread::sleep(SETTLING);
     let before = Used::by(machine);
     thread::sleep(IDLE);
     let after = Used::by(machine);
-    println!("{:<52} {:>9.1}  <= 80", "idle: memory of all processes (PSS), MiB", after.memory_mib());
+    println!("{:<52} {:>9.1}  <= 80", format!("{when}: memory of all (PSS), MiB"), after.memory_mib());
     for (words, mib) in after.each() {
         println!("  {:<50} {mib:>9.1}", words.chars().take(50).collect::<String>());
     }
     let share = after.cpu_since(&before).as_secs_f64() / IDLE.as_secs_f64() * 100.0;
-    println!("{:<52} {share:>9.3}  < 0.5", "idle: CPU, % of a core");
+    println!("{:<52} {share:>9.3}  < 0.5", format!("{when}: CPU, % of a core"));
 }
 
 fn row(about: &str, mut all: Vec<Duration>, goal: &str) {
