@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
@@ -12,6 +11,7 @@ use coracle_api::{Text, Value};
 use coracle_store::{
     Event, EventKind, KeyRange, KeyValue, RangeRequest, Revision, Store, StoreError, WatchItem, WatchRequest,
 };
+use tokio::time::{Duration, Instant};
 use tracing::{error, warn};
 
 use super::bells::Bells;
@@ -31,8 +31,10 @@ pub(super) const RETRY: Duration = Duration::from_millis(200);
 /// How often the store is asked how far its watch is, while somebody waits for it.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
-/// How often the feed forgets what has left the store's window.
+/// The feed forgets what has left the store's window, and what is no longer fresh, after so many changes, or when one comes
+/// so long after the last time.
 const FORGET_EVERY: usize = 1000;
+const FORGET_AFTER: Duration = Duration::from_secs(60);
 
 /// Every cache, and how far they have come.
 pub struct Caches {
@@ -168,7 +170,7 @@ impl Caches {
 
     /// Follows the store until what comes next is lost.
     async fn follow(&self, store: &dyn Store, mut at: Revision) -> StoreError {
-        let mut since_forgetting = 0;
+        let (mut since_forgetting, mut forgotten) = (0, Instant::now());
         let mut bells = Bells::default();
         loop {
             let request = WatchRequest::new(KeyRange::prefix(ROOT.as_bytes().to_vec())).from(at.next());
@@ -208,8 +210,8 @@ impl Caches {
                         break;
                     }
                 }
-                if since_forgetting >= FORGET_EVERY {
-                    since_forgetting = 0;
+                if since_forgetting >= FORGET_EVERY || forgotten.elapsed() >= FORGET_AFTER {
+                    (since_forgetting, forgotten) = (0, Instant::now());
                     self.forget(store).await;
                 }
             }

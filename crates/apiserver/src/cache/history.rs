@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use arc_swap::ArcSwapOption;
 use coracle_store::Revision;
+use tokio::time::{Duration, Instant};
 
 use super::Entry;
 
@@ -18,9 +19,11 @@ const SEGMENT: usize = 62;
 /// A window holds at most so many events …
 const MAX_EVENTS: usize = 1650 * SEGMENT;
 
-/// … and, beyond the first few, at most so many bytes of objects.
+/// … and, beyond the first few, at most so many bytes of objects, and none that happened so long ago: whoever watches is
+/// told every minute how far it has come, and comes back with that.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
-const FEW_EVENTS: usize = 1_000;
+const FRESH: Duration = Duration::from_secs(75);
+const FEW_EVENTS: usize = 128;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -47,6 +50,7 @@ impl Event {
 struct Segment {
     events: [OnceLock<Event>; SEGMENT],
     next: ArcSwapOption<Segment>,
+    begun: Instant,
     /// The window has passed: what comes next can no longer be read from here.
     cut: AtomicBool,
 }
@@ -56,6 +60,7 @@ impl Segment {
         Arc::new(Segment {
             events: [const { OnceLock::new() }; SEGMENT],
             next: ArcSwapOption::empty(),
+            begun: Instant::now(),
             cut: AtomicBool::new(false),
         })
     }
@@ -177,6 +182,21 @@ impl History {
         while self.events > MAX_EVENTS || (self.bytes > MAX_BYTES && self.events > FEW_EVENTS) {
             self.forget_one();
         }
+        // The newest segment tells the time well enough, and costs nothing.
+        self.forget_stale(self.tail.end.segment.begun);
+    }
+
+    /// Forgets what is no longer fresh.
+    pub(super) fn forget_stale(&mut self, now: Instant) {
+        while self.events > FEW_EVENTS && self.oldest_is_stale(now) {
+            self.forget_one();
+        }
+    }
+
+    fn oldest_is_stale(&self, now: Instant) -> bool {
+        let oldest = &self.oldest.segment;
+        // The next segment was begun after everything in this one had happened.
+        now - oldest.begun > FRESH && oldest.next.load().as_ref().is_some_and(|next| now - next.begun > FRESH)
     }
 
     /// A cursor before the first event after `revision`; `None`: that is no longer kept.
@@ -289,6 +309,20 @@ mod tests {
     fn a_window_has_a_bound() {
         let history = history(1..=MAX_EVENTS as u64 + 10);
         assert_eq!(history.oldest_kept(), Revision::new(10));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_no_longer_fresh_goes_when_more_comes() {
+        let mut history = history(1..=5_000);
+        tokio::time::advance(FRESH * 2).await;
+        assert_eq!(history.oldest_kept(), Revision::ZERO, "nothing happens: nothing goes");
+        (5_001..=20_000).for_each(|revision| history.append(event(revision)));
+        let kept = 20_000 - history.oldest_kept().get();
+        assert!((15_000..15_100).contains(&kept), "what is fresh is kept: {kept}");
+        tokio::time::advance(FRESH * 2).await;
+        history.forget_stale(Instant::now());
+        let kept = 20_000 - history.oldest_kept().get();
+        assert!((FEW_EVENTS as u64..FEW_EVENTS as u64 + 2).contains(&kept), "a few are kept: {kept}");
     }
 
     #[test]

@@ -37,6 +37,7 @@ use coracle_api::selector::FieldSelector;
 use coracle_store::Revision;
 use history::History;
 use lanes::Lanes;
+use tokio::time::Instant;
 
 use crate::definitions::Compiled;
 use crate::hub::Hub;
@@ -290,7 +291,9 @@ impl Cache {
     }
 
     fn forget(&self, revision: Revision) {
-        self.past().history.forget(revision);
+        let mut past = self.past();
+        past.history.forget(revision);
+        past.history.forget_stale(Instant::now());
     }
 }
 
