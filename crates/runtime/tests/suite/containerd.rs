@@ -1,7 +1,7 @@
 //! A containerd of a test's own, from the package `containerd`, with an image of busybox that was made here.
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ pub(crate) const BUSYBOX: &str = "docker.io/library/coracle-test:latest";
 pub(crate) struct Containerd {
     process: Child,
     pub(crate) client: Client,
+    /// Where its pods' cgroups are in the hierarchy without controllers, where runc leaves an empty one.
+    left: PathBuf,
 }
 
 impl Containerd {
@@ -23,8 +25,9 @@ impl Containerd {
             "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\"]\nsandbox_image = \"{BUSYBOX}\"\nrestrict_oom_score_adj = true\n"
         );
         fs::write(folder.join("containerd.toml"), text).unwrap();
+        let left = Path::new("/sys/fs/cgroup/unified").join(group(folder).trim_start_matches('/'));
         let containerd =
-            Self { process: spawn(folder), client: Client::new(&folder.join("socket")).unwrap() };
+            Self { process: spawn(folder), client: Client::new(&folder.join("socket")).unwrap(), left };
         containerd.answers(folder).await;
         import_busybox(folder, &folder.join("socket"));
         containerd
@@ -51,7 +54,16 @@ impl Containerd {
     pub(crate) fn stop(mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
+        if self.left.exists() {
+            fs::remove_dir(&self.left).unwrap();
+        }
     }
+}
+
+/// The cgroup that its pods are in.
+fn group(folder: &Path) -> String {
+    let name = folder.file_name().unwrap().to_string_lossy();
+    format!("/coracle-containerd-{}", name.trim_start_matches('.'))
 }
 
 fn spawn(folder: &Path) -> Child {
@@ -84,7 +96,7 @@ pub(crate) fn pod(folder: &Path) -> PodSandboxConfig {
         }),
         labels: [("app".to_owned(), "suite".to_owned())].into(),
         linux: Some(LinuxPodSandboxConfig {
-            cgroup_parent: format!("/coracle-containerd-{}", name.trim_start_matches('.')),
+            cgroup_parent: group(folder),
             security_context: Some(LinuxSandboxSecurityContext {
                 namespace_options: Some(options),
                 ..Default::default()
