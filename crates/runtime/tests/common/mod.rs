@@ -261,9 +261,10 @@ fn config_at(folder: &Path, name: &str) -> Config {
     }
 }
 
-/// The lines of a log file: stream, tag, text.
+/// The lines of a log file: stream, tag, text. Of a line that is just being written nothing is there yet.
 pub(crate) fn lines(path: &Path) -> Vec<(String, String, String)> {
     let text = fs::read_to_string(path).unwrap_or_default();
+    let text = text.rfind('\n').map_or("", |end| &text[..end]);
     let line = |line: &str| {
         let mut parts = line.splitn(4, ' ').skip(1).map(str::to_owned);
         (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap())
