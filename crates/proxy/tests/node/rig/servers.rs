@@ -83,7 +83,7 @@ pub(crate) fn ask(client: &Namespace, at: &str) -> io::Result<Seen> {
 pub(crate) fn ask_from_port(client: &Namespace, from: &str, at: &str) -> io::Result<Seen> {
     let at: SocketAddr = at.parse().unwrap();
     client.inside(|| {
-        let socket = UdpSocket::bind(from)?;
+        let socket = bind_again(from)?;
         socket.set_read_timeout(Some(PATIENCE))?;
         socket.connect(at)?;
         socket.send(b"?")?;
@@ -91,6 +91,19 @@ pub(crate) fn ask_from_port(client: &Namespace, from: &str, at: &str) -> io::Res
         let length = socket.recv(&mut buffer)?;
         read(&buffer[..length])
     })
+}
+
+/// Binds a port that was in use a moment ago: what another test forked has it too, until that is another program.
+fn bind_again(from: &str) -> io::Result<UdpSocket> {
+    for _ in 0..500 {
+        match UdpSocket::bind(from) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            bound => return bound,
+        }
+    }
+    UdpSocket::bind(from)
 }
 
 /// Whether a client is told that nobody is there.
