@@ -18,6 +18,7 @@ mod profile;
 mod request;
 mod status;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use coracle_client::{Client, Informers, Journal, Resource, Selection, Tasks};
@@ -40,7 +41,7 @@ pub struct Config {
     /// How often each node renews its lease.
     pub renew_every: Duration,
     /// What the nodes say their kubelet is: `v1.36.0`.
-    pub version: String,
+    pub version: Arc<str>,
 }
 
 /// Runs the fleet. `reader` may list and watch all pods and nodes; `client_of` is the client of one node. Never returns.

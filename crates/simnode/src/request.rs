@@ -1,10 +1,15 @@
 //! What a node asks of the API, and what came of it.
+//!
+//! What a thousand nodes ask at once stands in line: the objects are made when their turn comes, not before.
 
-use coracle_api::Value;
+use std::sync::Arc;
+
+use coracle_api::{Text, Value};
 use coracle_api::resource_version::ResourceVersion;
 use coracle_client::{Access, Client, DeleteOptions, Error, ObjectKey, Patch, Resource};
 
 use crate::line::Line;
+use crate::node;
 
 /// A request of one node.
 pub(crate) struct Request {
@@ -15,12 +20,13 @@ pub(crate) struct Request {
 
 /// What is asked.
 pub(crate) enum What {
-    /// The node is registered.
-    Register(Value),
+    /// The node is registered, with a kubelet of this version.
+    Register(Arc<str>),
     /// The node says how it is.
     NodeStatus(Value),
-    /// The lease is renewed: replaced where its version is known, otherwise made, or asked for its version.
-    Renew(Value),
+    /// The lease of the node with this UID is renewed: replaced where its version is known, otherwise made, or asked for
+    /// its version.
+    Renew { uid: Text, held: ResourceVersion },
     /// A pod's status is written.
     PodStatus { key: ObjectKey, uid: String, patch: Value },
     /// A pod is gone for good.
@@ -63,28 +69,32 @@ pub(crate) enum Outcome {
 impl Request {
     /// Asks as the node.
     pub(crate) async fn send(self, client: Client) -> Done {
-        Done { node: self.node, what: send(self.what, &client).await }
+        Done { node: self.node, what: send(self.node, self.what, &client).await }
     }
 
     /// Who it stands in line with.
     pub(crate) fn line(&self) -> Line {
         match self.what {
-            What::Renew(_) => Line::Leases,
+            What::Renew { .. } => Line::Leases,
             _ => Line::Others,
         }
     }
 }
 
-async fn send(what: What, client: &Client) -> Outcome {
+async fn send(node: usize, what: What, client: &Client) -> Outcome {
     let core = |plural: &str| client.resource(&Resource::builtin("", "v1", plural));
     match what {
-        What::Register(object) => Outcome::Registered(register(&core("nodes"), &object).await),
+        What::Register(version) => {
+            let object = node::object(node, &version, client.world().now());
+            Outcome::Registered(register(&core("nodes"), &object).await)
+        }
         What::NodeStatus(object) => {
             let name = object.meta().name().to_string();
             let patched = core("nodes").subresource("status").patch(&name, &Patch::Strategic(object)).await;
             Outcome::NodeStatus(patched)
         }
-        What::Renew(lease) => {
+        What::Renew { uid, held } => {
+            let lease = node::lease(node, &uid, held, client.world().now());
             let leases = client.resource(&Resource::builtin("coordination.k8s.io", "v1", "leases"));
             Outcome::Renewed(renew(&leases.namespace("kube-node-lease"), &lease).await)
         }

@@ -19,7 +19,7 @@ pub(super) fn begin(door: &InProcess, nodes: usize, renew_every: Duration, journ
     if nodes == 0 {
         return;
     }
-    let version = coracle_apiserver::VERSION.to_string();
+    let version = coracle_apiserver::VERSION.into();
     let config = Config { nodes, renew_every, version };
     // A kubelet may watch its own pods only. All nodes share one watch, so somebody looks who may see all pods and nodes.
     let reader = User { name: "system:kube-scheduler".to_string(), ..User::default() }.authenticated();

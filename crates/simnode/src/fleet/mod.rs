@@ -149,8 +149,7 @@ impl Fleet {
         {
             match due {
                 Due::Register(index) if self.nodes[index].uid.is_empty() => {
-                    let object = node::object(index, &self.config.version, self.world.now());
-                    self.ask(index, What::Register(object));
+                    self.ask(index, What::Register(self.config.version.clone()));
                 }
                 Due::Register(_) => {}
                 Due::Renew(index) => self.renew(index),
@@ -178,8 +177,8 @@ impl Fleet {
             // It may come back.
             return self.renew_after(self.config.renew_every, index);
         }
-        let lease = node::lease(index, &member.uid, member.lease, self.world.now());
-        self.ask(index, What::Renew(lease));
+        let (uid, held) = (member.uid.clone(), member.lease);
+        self.ask(index, What::Renew { uid, held });
     }
 
     /// At the moment of renewal that is nearest to this.

@@ -15,7 +15,7 @@ fn asked(fleet: &mut Fleet) -> Vec<What> {
 fn with_a_pod() -> Fleet {
     let world = simulated(7);
     let every = Duration::from_secs(10);
-    let config = Config { nodes: 1, renew_every: every, version: "v1".to_string() };
+    let config = Config { nodes: 1, renew_every: every, version: "v1".into() };
     let mut fleet = Fleet::new(config, world, Journal::new());
     let mut node = node::object(0, "v1", world.now());
     node.meta_mut().set_uid("n");
@@ -27,7 +27,7 @@ fn with_a_pod() -> Fleet {
     let pod = Arc::new(Cached::of(pod).unwrap());
     fleet.hear_pod(&Change::Added { object: pod, initial: false });
     let sent = asked(&mut fleet);
-    assert!(matches!(sent.as_slice(), [What::Renew(_), What::PodStatus { .. }]));
+    assert!(matches!(sent.as_slice(), [What::Renew { .. }, What::PodStatus { .. }]));
     fleet
 }
 
@@ -49,7 +49,7 @@ async fn so_many_requests_are_under_way_and_leases_do_not_wait_for_pods() {
     }
     fleet.renew(0);
     let sent = asked(&mut fleet);
-    assert!(matches!(sent[0], What::Renew(_)));
+    assert!(matches!(sent[0], What::Renew { .. }));
     // One status is under way already.
     assert_eq!(sent.len(), Line::Others.at_most());
     fleet.done(Done {
