@@ -83,7 +83,8 @@ impl Server {
             None => self.plain(head, &info.path, query, plain).await,
             Some(target) if let Some(what) = What::of(target) => {
                 let ask = Ask { head, info, target, caller, query };
-                check_name(&target.name).and(self.connect.answer(what, &ask, body).await)
+                // Boxed: few requests are such, and all others would be twice as large for it.
+                check_name(&target.name).and(Box::pin(self.connect.answer(what, &ask, body)).await)
             }
             Some(target) => match self.find(target).await {
                 Some(served) => {

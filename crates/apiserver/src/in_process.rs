@@ -79,3 +79,17 @@ impl Transport for Entrance {
         Ok(answer.map(|body| body.map_err(BodyError).boxed_unsync()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Hundreds are under way at once, each is moved into its box, and what is rare has a box of its own.
+    #[test]
+    fn a_request_under_way_is_small() {
+        let way = InProcess::default().transport(User::default());
+        let under_way = way.send(Request::new(Bytes::new()));
+        let size = size_of_val(&*under_way);
+        assert!(size < 10_000, "{size} bytes");
+    }
+}

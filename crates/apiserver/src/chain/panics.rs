@@ -12,9 +12,10 @@ use crate::answer::Answer;
 
 type Panic = Box<dyn Any + Send>;
 
-pub(super) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Panic> {
+/// The work itself and no wrapper that holds it a second time: there is one for every request.
+pub(super) fn caught<T>(work: impl Future<Output = T>) -> impl Future<Output = Result<T, Panic>> {
     // What a panic leaves half done is the request's own; what requests share is behind locks that survive it.
-    AssertUnwindSafe(work).catch_unwind().await
+    AssertUnwindSafe(work).catch_unwind()
 }
 
 pub(super) fn answer(panic: &Panic, method: &Method, uri: &Uri, audit_id: &HeaderValue) -> Answer {
