@@ -18,7 +18,7 @@ impl Line {
     pub(crate) const fn at_most(self) -> usize {
         match self {
             Line::Leases => 128,
-            Line::Others => 4,
+            Line::Others => 2,
         }
     }
 }

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use coracle_api::{Text, Value};
 use coracle_api::resource_version::ResourceVersion;
+use coracle_api::{Text, Value};
 use coracle_client::{Access, Client, DeleteOptions, Error, ObjectKey, Patch, Resource};
 
 use crate::line::Line;

@@ -1,15 +1,13 @@
 //! Events on their way to the server.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Text, Value};
 use tokio::sync::mpsc;
-use tokio::task::{JoinError, JoinSet};
 use tracing::debug;
 
-use super::correlate::{Correlator, Key, Sent, Verdict};
+use super::correlate::{Correlator, Sent, Verdict};
 use super::{ObjectReference, Said};
 use crate::access::Access;
 use crate::client::Client;
@@ -22,70 +20,20 @@ const TRIES: u32 = 12;
 /// The pause between two attempts.
 const BETWEEN: Duration = Duration::from_secs(10);
 
-/// So many are under way at once: enough to keep up with pods that get their nodes by the hundred, and few enough to leave
-/// the server to those who work.
-const UNDER_WAY: usize = 4;
-
+/// One after the other: events are told when there is time, and leave the server to those who work. What is said meanwhile
+/// waits in the channel.
 pub(super) async fn run(client: Client, mut heard: mpsc::Receiver<Said>) {
-    let mut sender = Sender {
-        events: client.resource(&Resource::builtin("", "v1", "events")),
-        correlator: Correlator::default(),
-        last_name: 0,
-        under_way: JoinSet::new(),
-        about: BTreeSet::new(),
-    };
+    let events = client.resource(&Resource::builtin("", "v1", "events"));
+    let (mut correlator, mut last_name) = (Correlator::default(), 0);
     while let Some(said) = heard.recv().await {
-        sender.send(said).await;
-        // What has been answered meanwhile is remembered, whether or not anybody waits for it.
-        while let Some(ended) = sender.under_way.try_join_next() {
-            sender.ended(ended);
-        }
-    }
-}
-
-/// What was said, as what it was sent, and what came of it.
-type Answered = (Said, Key, Result<Sent, Error>);
-
-struct Sender {
-    events: Access,
-    correlator: Correlator,
-    last_name: i64,
-    under_way: JoinSet<Answered>,
-    /// The UIDs of objects that something is being told of: whether the next is the same is known when that is answered.
-    about: BTreeSet<Text>,
-}
-
-impl Sender {
-    async fn send(&mut self, said: Said) {
-        while self.under_way.len() >= UNDER_WAY || self.about.contains(&said.about.uid) {
-            let Some(ended) = self.under_way.join_next().await else { break };
-            self.ended(ended);
-        }
-        let (key, message, sent) = match self.correlator.judge(&said) {
-            Verdict::Drop => return,
+        let (key, message, sent) = match correlator.judge(&said) {
+            Verdict::Drop => continue,
             Verdict::New(key, message) => (key, message, None),
             Verdict::Again(key, message, sent) => (key, message, Some(sent)),
         };
-        self.last_name = name_after(self.last_name, said.at);
-        let (events, number) = (self.events.clone(), self.last_name);
-        self.about.insert(said.about.uid.clone());
-        self.under_way.spawn(async move {
-            let result = send(&events, &said, &message, sent, number).await;
-            (said, key, result)
-        });
-    }
-
-    fn ended(&mut self, ended: Result<Answered, JoinError>) {
-        let (said, key, result) = match ended {
-            Ok(ended) => ended,
-            Err(ended) => match ended.try_into_panic() {
-                Ok(panicked) => std::panic::resume_unwind(panicked),
-                Err(ended) => unreachable!("nobody but this ends it: {ended}"),
-            },
-        };
-        self.about.remove(&said.about.uid);
-        match result {
-            Ok(sent) => self.correlator.remember(key, sent, said.at),
+        last_name = name_after(last_name, said.at);
+        match send(&events, &said, &message, sent, last_name).await {
+            Ok(sent) => correlator.remember(key, sent, said.at),
             Err(error) => debug!(%error, reason = %said.reason, about = %said.about.name, "an event is lost"),
         }
     }

@@ -6,56 +6,50 @@ use std::time::Duration;
 use coracle_api::Value;
 use coracle_api::typed::TypedError;
 use coracle_client::{
-    Change, Client, Config, Environment, Informers, Projection, Resource, Selection, Tasks,
+    Change, Client, Config, Environment, Informer, Informers, Projection, Resource, Selection, Tasks,
 };
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::BenchError;
 
-/// What is held of a pod: whether it has a node, and whether it is ready. A node can be ready as well.
+/// An object that is told of in metadata alone: that it is told of says what is asked.
+struct Told;
+
+impl Projection for Told {
+    const METADATA_ONLY: bool = true;
+
+    fn project(_: &Arc<Value>) -> Result<Told, TypedError> {
+        Ok(Told)
+    }
+}
+
+/// Whether a pod or a node is ready.
 struct Seen {
-    bound: bool,
     ready: bool,
 }
 
 impl Projection for Seen {
     fn project(object: &Arc<Value>) -> Result<Seen, TypedError> {
-        let node = object.at(&["spec", "nodeName"]).and_then(Value::as_str).unwrap_or_default();
         let conditions = object.at(&["status", "conditions"]).and_then(Value::as_array).unwrap_or_default();
-        let text =
-            |condition: &Value, name: &str| condition.get(name).and_then(Value::as_str).map(str::to_string);
-        let is_ready = |condition: &Value| {
-            text(condition, "type").as_deref() == Some("Ready")
-                && text(condition, "status").as_deref() == Some("True")
+        let is = |condition: &Value, name: &str, wanted: &str| {
+            condition.get(name).and_then(Value::as_str) == Some(wanted)
         };
-        Ok(Seen { bound: !node.is_empty(), ready: conditions.iter().any(is_ready) })
+        let is_ready = |condition: &Value| is(condition, "type", "Ready") && is(condition, "status", "True");
+        Ok(Seen { ready: conditions.iter().any(is_ready) })
     }
 }
 
-/// Pods that are watched on their way.
+/// Pods that are watched on their way, by a client that costs the machine as little as it can: those with a node are told
+/// of in metadata, and whole only once they run.
 pub(super) struct Watched {
-    counted: watch::Receiver<Counted>,
+    bound: Counted,
+    ready: Counted,
     _tasks: Tasks,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Counted {
-    bound: usize,
-    ready: usize,
-}
-
-impl Counted {
-    fn add(&mut self, pod: &Seen) {
-        self.bound += usize::from(pod.bound);
-        self.ready += usize::from(pod.ready);
-    }
-
-    fn take_away(&mut self, pod: &Seen) {
-        self.bound -= usize::from(pod.bound);
-        self.ready -= usize::from(pod.ready);
-    }
-}
+/// How many there are, at any time.
+type Counted = watch::Receiver<usize>;
 
 /// How long all of them took.
 pub(super) struct Took {
@@ -69,43 +63,50 @@ impl Watched {
         kubeconfig: Option<&std::path::Path>,
         namespace: &str,
     ) -> Result<Watched, BenchError> {
-        Watched::of(kubeconfig, Selection::all(&Resource::builtin("", "v1", "pods")).namespace(namespace))
-            .await
-    }
-
-    async fn of(kubeconfig: Option<&std::path::Path>, which: Selection) -> Result<Watched, BenchError> {
-        let config = Config::load(kubeconfig, None, &Environment::default())?;
-        let client = Client::connect(config, crate::world::WORLD).await?.named("coracle-bench");
-        let tasks = Tasks::new();
-        let pods = Informers::new(client, tasks.clone()).of::<Seen>(which);
-        pods.synced().await;
-        let (count, counted) = watch::channel(Counted::default());
-        let mut changes = pods.subscribe();
-        tasks.spawn(async move {
-            loop {
-                let change = changes.next().await;
-                count.send_modify(|counted| match &change {
-                    Change::Added { object, .. } => counted.add(object),
-                    Change::Updated { old, new } => {
-                        counted.take_away(old);
-                        counted.add(new);
-                    }
-                    Change::Deleted { object, .. } => counted.take_away(object),
-                    Change::Synced => {}
-                });
-            }
-        });
-        Ok(Watched { counted, _tasks: tasks })
+        let (informers, tasks) = informers(kubeconfig).await?;
+        let pods = Selection::all(&Resource::builtin("", "v1", "pods")).namespace(namespace);
+        let bound = informers.of::<Told>(pods.clone().fields("spec.nodeName!="));
+        let running = informers.of::<Seen>(pods.fields("status.phase=Running"));
+        let bound = counted(&bound, |_| true, &tasks).await;
+        let ready = counted(&running, |pod| pod.ready, &tasks).await;
+        Ok(Watched { bound, ready, _tasks: tasks })
     }
 
     /// Waits until so many have nodes and are ready; it began at `begun`.
     pub(super) async fn all(mut self, pods: usize, begun: Instant) -> Took {
-        // The sender lives as long as its task, which ends with this.
-        drop(self.counted.wait_for(|counted| counted.bound >= pods).await);
+        // The senders live as long as their tasks, which end with this.
+        drop(self.bound.wait_for(|bound| *bound >= pods).await);
         let bound = begun.elapsed();
-        drop(self.counted.wait_for(|counted| counted.ready >= pods).await);
+        drop(self.ready.wait_for(|ready| *ready >= pods).await);
         Took { bound, ready: begun.elapsed() }
     }
+}
+
+async fn informers(kubeconfig: Option<&std::path::Path>) -> Result<(Informers, Tasks), BenchError> {
+    let config = Config::load(kubeconfig, None, &Environment::default())?;
+    let client = Client::connect(config, crate::world::WORLD).await?.named("coracle-bench");
+    let tasks = Tasks::new();
+    Ok((Informers::new(client, tasks.clone()), tasks))
+}
+
+/// How many of what an informer holds are what is looked for.
+async fn counted<T: Projection>(informer: &Informer<T>, is: fn(&T) -> bool, tasks: &Tasks) -> Counted {
+    informer.synced().await;
+    let (count, counted) = watch::channel(0);
+    let mut changes = informer.subscribe();
+    tasks.spawn(async move {
+        loop {
+            let change = changes.next().await;
+            let (more, less) = match &change {
+                Change::Added { object, .. } => (is(object), false),
+                Change::Updated { old, new } => (is(new), is(old)),
+                Change::Deleted { object, .. } => (false, is(object)),
+                Change::Synced => (false, false),
+            };
+            count.send_modify(|count| *count = *count + usize::from(more) - usize::from(less));
+        }
+    });
+    counted
 }
 
 /// Waits until so many nodes are ready.
@@ -113,8 +114,10 @@ pub(super) async fn nodes_are_ready(
     kubeconfig: Option<&std::path::Path>,
     count: usize,
 ) -> Result<(), BenchError> {
-    let mut nodes = Watched::of(kubeconfig, Selection::all(&Resource::builtin("", "v1", "nodes"))).await?;
-    drop(nodes.counted.wait_for(|counted| counted.ready >= count).await);
+    let (informers, tasks) = informers(kubeconfig).await?;
+    let nodes = informers.of::<Seen>(&Resource::builtin("", "v1", "nodes"));
+    let mut ready = counted(&nodes, |node| node.ready, &tasks).await;
+    drop(ready.wait_for(|ready| *ready >= count).await);
     Ok(())
 }
 
