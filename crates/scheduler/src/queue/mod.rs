@@ -23,6 +23,10 @@ use crate::events::Event;
 use crate::framework::{Nominations, Profile, Rank};
 use crate::pod::Pod;
 
+/// What refuses a pod while there is no node at all. Upstream takes that for an error, and makes the pod wait up to eleven
+/// seconds after the first node has come; here that node is what the pod waits for.
+pub const NO_NODES: &str = "no nodes";
+
 /// How long pods wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
@@ -295,6 +299,9 @@ impl Queue {
         // A pod that is not to be tried yet is not helped by time.
         if matches!(event, Event::Anything) {
             return queued.gate.is_none();
+        }
+        if queued.rejectors == [NO_NODES] {
+            return matches!(event, Event::NodeAdded(_));
         }
         let profile = self.profile(&queued.pod);
         queued.rejectors.is_empty()

@@ -85,6 +85,18 @@ fn who_only_backs_off_is_taken_when_nobody_else_is_in_line() {
 }
 
 #[test]
+fn the_first_node_is_what_pods_wait_for_while_there_is_none() {
+    let mut queue = queue();
+    queue.set(pod("a", json!({})), at(0.0));
+    let queued = queue.pop(at(0.0)).unwrap();
+    queue.fail(queued, vec![NO_NODES], at(0.0));
+    queue.happened(&gone("b"), at(0.01));
+    assert_eq!(pop(&mut queue, 0.01), None);
+    queue.happened(&Event::NodeAdded(node("n", json!({}))), at(0.02));
+    assert_eq!(pop(&mut queue, 0.02).unwrap(), "a");
+}
+
+#[test]
 fn an_event_during_a_cycle_is_not_lost() {
     let mut queue = queue();
     queue.set(pod("a", json!({"spec": asks("1")})), at(0.0));

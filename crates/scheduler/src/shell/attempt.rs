@@ -7,7 +7,7 @@ use super::report::Why;
 use super::{Loop, eviction};
 use crate::cycle::{Nomination, Placement, Unfit, Unplaced, schedule};
 use crate::framework::{Cycle, Permission, Profile, Refusal};
-use crate::queue::QueuedPod;
+use crate::queue::{NO_NODES, QueuedPod};
 
 impl Loop {
     /// Takes the next pod and tries to place it.
@@ -30,7 +30,7 @@ impl Loop {
             Ok(placement) => self.place(&profile, queued, &placement),
             Err(Unplaced::NoNodes) => {
                 let why = Why::unschedulable(String::from("no nodes available to schedule pods"));
-                self.refuse(queued, Vec::new(), &why, &Nomination::Clear);
+                self.refuse(queued, vec![NO_NODES], &why, &Nomination::Clear);
             }
             Err(Unplaced::Failed(error)) => {
                 self.refuse(queued, Vec::new(), &Why::error(error), &Nomination::Clear);
