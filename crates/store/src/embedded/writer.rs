@@ -58,7 +58,7 @@ const TOGETHER: usize = 4;
 /// After a batch of so many, the next one waits for company…
 const COMPANY: usize = 4;
 /// …but no longer than this.
-const COMPANY_TIME: Duration = Duration::from_millis(1);
+const COMPANY_TIME: Duration = Duration::from_micros(300);
 
 /// A request that was evaluated: what to answer once the batch is durable, or when it cannot be.
 struct Prepared {
