@@ -32,8 +32,8 @@ use crate::status::{self, Addresses};
 /// What failed is tried again after this long.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Leases are renewed at so many moments of an interval, and those of one moment together: a machine that sleeps in between
-/// does a hundred small writes for little more than one.
-const MOMENTS: u32 = 10;
+/// does a hundred small writes for little more than one, and finds the code for them in its caches but for the first.
+const MOMENTS: u32 = 4;
 /// The first place of a range that a pod can have: before it are the network and the gateway.
 const FIRST_PLACE: u32 = 2;
 
