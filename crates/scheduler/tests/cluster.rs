@@ -159,7 +159,7 @@ async fn a_pending_pod_says_why_and_goes_when_that_changes() {
     let why = cluster.why("waits", "0/1").await;
     assert_eq!(
         why,
-        "0/1 nodes are available: 1 node(s) were unschedulable. preemption: 0/1 nodes are available: \
+        "0/1 nodes are available: 1 node(s) were unschedulable. no new claims to deallocate, preemption: 0/1 nodes are available: \
          1 Preemption is not helpful for scheduling."
     );
     let event = cluster.event("waits", "FailedScheduling").await;
@@ -195,7 +195,7 @@ async fn an_important_pod_takes_the_place_of_a_lesser_one() {
     cluster.node_of("lesser").await;
     cluster.priority_class("polite", "Never").await;
     cluster.pod("polite", "  priorityClassName: polite\n").await;
-    cluster.why("polite", "0/1 nodes are available: 1 Insufficient cpu. preemption: not eligible").await;
+    cluster.why("polite", "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: not eligible").await;
     cluster.of("", "pods").delete("polite", &DeleteOptions::default()).await.unwrap();
     cluster.pod("important", "  priorityClassName: high\n").await;
     assert_eq!(cluster.node_of("important").await, "n1");

@@ -238,7 +238,7 @@ async fn run_node(
     }
     stopped(&mut stop).await;
     node.stop().await;
-    process::announce("pods go on running; `coracle stop` ends them\n");
+    process::announce("pods are left running; `coracle stop` ends them\n");
     Ok(())
 }
 

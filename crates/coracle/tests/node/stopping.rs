@@ -35,7 +35,7 @@ fn pods_go_on_without_a_server_and_end_with_hook_signal_and_grace() {
     machine.until("get pod deaf -o jsonpath={.status.phase}", |phase| phase == "Running");
 
     let said = machine.stop_server();
-    assert!(said.ends_with("pods go on running; `coracle stop` ends them\n"), "{said}");
+    assert!(said.ends_with("pods are left running; `coracle stop` ends them\n"), "{said}");
     let running = machine.types("coracle ctr ps");
     assert!(running.contains("Running") && !notes.join("said").exists(), "{running}");
 

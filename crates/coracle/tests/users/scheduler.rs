@@ -49,7 +49,7 @@ fn check_scheduling(server: &Server, folder: &Path) {
     assert_eq!(nodes, ["one", "one", "two", "two"]);
     run_pod(server, "late");
     let message = r#"{.status.conditions[?(@.type=="PodScheduled")].message}"#;
-    let why = "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: \
+    let why = "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: 0/2 nodes are available: \
                2 No preemption victims found for incoming pod.";
     assert_eq!(shown(server, "late", message), why);
     let described = server.kubectl(&["describe", "pod", "late"]);

@@ -51,7 +51,7 @@ fn reasons_are_counted_and_sorted_as_texts() {
     assert_eq!(
         outcome(&cache, &pod("p", json!({"spec": asks("1000")}))),
         "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. \
-         preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+         no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
     );
 }
 
@@ -106,7 +106,7 @@ fn the_least_important_pods_make_room() {
     let message = outcome(&cache, &pod("p", json!({ "spec": spec })));
     assert_eq!(
         message,
-        "0/1 nodes are available: 1 Insufficient cpu. preemption: not eligible due to preemptionPolicy=Never."
+        "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
     );
 }
 

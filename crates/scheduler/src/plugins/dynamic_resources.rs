@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
+use crate::cycle::{Diagnosis, Filters};
 use crate::events::Event;
-use crate::framework::{Cycle, Parts, PreFilter, Prepared, Refusal, Wake};
+use crate::framework::{Cycle, Parts, PostFilter, PreFilter, Prepared, Refusal, RoomAnswer, Wake};
 use crate::pod::Pod;
 
 pub(super) const NAME: &str = "DynamicResources";
@@ -14,7 +15,12 @@ struct DynamicResources;
 
 pub(super) fn parts() -> Parts {
     let plugin = Arc::new(DynamicResources);
-    Parts { filter: Some(plugin.clone()), wake: Some(plugin), ..Parts::default() }
+    Parts {
+        filter: Some(plugin.clone()),
+        post_filter: Some(plugin.clone()),
+        wake: Some(plugin),
+        ..Parts::default()
+    }
 }
 
 impl PreFilter for DynamicResources {
@@ -23,6 +29,19 @@ impl PreFilter for DynamicResources {
             0 => Ok(Prepared::Nothing),
             _ => Err(Refusal::never("pod has resourceclaims, which this scheduler cannot allocate yet")),
         }
+    }
+}
+
+/// No device is given out, so none can be taken back; upstream says so of every pod that no node will take.
+impl PostFilter for DynamicResources {
+    fn make_room<'c>(
+        &self,
+        _cycle: Cycle<'c>,
+        _filters: &Filters<'c>,
+        _diagnosis: &Diagnosis,
+        _dice: &mut fastrand::Rng,
+    ) -> RoomAnswer {
+        RoomAnswer::None { message: String::from("no new claims to deallocate"), withdraw: false }
     }
 }
 

@@ -10,15 +10,16 @@ use crate::node::Node;
 use crate::pod::Pod;
 use crate::testing::{asks, cluster, default_profile, node, outcome, placed_by, pod, profile, scores, tree};
 
-const NO_VICTIMS: &str =
-    "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.";
-const NO_HELP: &str = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.";
+const NO_VICTIMS: &str = "no new claims to deallocate, preemption: 0/1 nodes are available: \
+                          1 No preemption victims found for incoming pod.";
+const NO_HELP: &str = "no new claims to deallocate, preemption: 0/1 nodes are available: \
+                       1 Preemption is not helpful for scheduling.";
 
 /// A pod with this spec on a cluster of one node `n` with these parts: the outcome, without the words on preemption.
 fn check(node_parts: Json, spec: Json, existing: Vec<Arc<Pod>>, expected: &str) {
     let cache = cluster([node("n", node_parts)], existing);
     let found = outcome(&cache, &pod("p", json!({ "spec": spec })));
-    let found = found.split(" preemption:").next().unwrap().to_owned();
+    let found = found.split(" no new claims to deallocate, preemption:").next().unwrap().to_owned();
     let expected =
         if expected == "n" { String::from("n") } else { format!("0/1 nodes are available: 1 {expected}.") };
     assert_eq!(found, expected, "{spec}");
@@ -81,7 +82,7 @@ fn a_pod_that_names_nodes_is_asked_of_those_only() {
     assert_eq!(
         nowhere,
         "0/3 nodes are available: 3 node(s) didn't satisfy plugin(s) [NodeAffinity]. \
-         preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+         no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
     );
     let mut two = named(json!(["a"]));
     two["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0]
@@ -89,10 +90,9 @@ fn a_pod_that_names_nodes_is_asked_of_those_only() {
         .as_array_mut()
         .unwrap()
         .push(json!({"key": "metadata.name", "operator": "In", "values": ["b"]}));
-    assert!(
-        outcome(&cache, &pod("p", json!({"spec": two})))
-            .starts_with("0/3 nodes are available: pod affinity terms conflict. preemption:")
-    );
+    assert!(outcome(&cache, &pod("p", json!({"spec": two}))).starts_with(
+        "0/3 nodes are available: pod affinity terms conflict. no new claims to deallocate, preemption:"
+    ));
 }
 
 #[test]
