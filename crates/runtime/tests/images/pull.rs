@@ -46,6 +46,22 @@ async fn an_image_is_pulled_from_a_registry_on_loopback() {
 }
 
 #[tokio::test]
+async fn where_nobody_listens_nobody_is_waited_for() {
+    let place = Place::new();
+    let mut config = place.config();
+    config.registries.retry_after = Duration::from_secs(3600);
+    let images = ImageStore::open(config).unwrap();
+    // Bound and not listened on: nobody else gets the port, and whoever connects is refused.
+    let taken = tokio::net::TcpSocket::new_v4().unwrap();
+    taken.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let name = format!("{}/app:v1", taken.local_addr().unwrap());
+    let (name, report) = (name.parse().unwrap(), unheard());
+    let pull = images.pull(&name, &[], &report);
+    let refused = tokio::time::timeout(Duration::from_secs(60), pull).await.expect("an answer").unwrap_err();
+    assert!(matches!(refused, ImageError::Registry(RegistryError::Connect { .. })), "{refused:?}");
+}
+
+#[tokio::test]
 async fn users_are_asked_for_their_password_and_certificates_are_checked() {
     let place = Place::new();
     let tls = Tls::make(place.folder.path());

@@ -110,7 +110,8 @@ impl<'a> Repository<'a> {
         }
     }
 
-    /// Asks until there is an answer that is one, or none will come.
+    /// Asks until there is an answer that is one, or none will come. Where nobody listens, none will: whoever wants the image
+    /// tries again when that suits, and other pulls that wait for this one go on.
     async fn ask(
         &self,
         method: Method,
@@ -121,6 +122,7 @@ impl<'a> Repository<'a> {
         let mut attempt = 0;
         loop {
             match self.ask_once(&method, address, name, headers).await {
+                Err(error @ RegistryError::Connect { .. }) => return Err(error),
                 Err(error) if error.is_passing() && attempt + 1 < ATTEMPTS => {
                     tracing::debug!(address, %error, attempt, "asked again in a moment");
                     tokio::time::sleep(self.wait_before(attempt)).await;
