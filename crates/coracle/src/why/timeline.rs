@@ -86,7 +86,9 @@ fn event(event: &Value) -> Option<Entry> {
     let who = who.into_iter().find(|who| !who.is_empty()).unwrap_or_default().to_string();
     let count = event.get("count").and_then(Value::as_int).unwrap_or(1);
     let often = if count > 1 { format!(" ({count} times)") } else { String::new() };
-    let what = format!("{}: {}{often}", text(event, &["reason"]), text(event, &["message"]));
+    // One line each, though what a probe said has as many as it likes.
+    let message = text(event, &["message"]).trim_end().replace('\n', " ");
+    let what = format!("{}: {message}{often}", text(event, &["reason"]));
     Some(Entry { when, who, what })
 }
 
@@ -131,6 +133,13 @@ mod tests {
     fn check(event: &str, expected: &str) {
         let event = yaml::decode(event.as_bytes()).unwrap();
         assert_eq!(MicroTime(event_time(&event).unwrap()).text(), expected);
+    }
+
+    #[test]
+    fn an_event_is_one_line() {
+        let told = "{metadata: {name: web}, lastTimestamp: '2026-03-09T06:56:16Z', reason: Unhealthy, count: 2, message: \"no:\\nfile\\n\"}";
+        let entry = event(&yaml::decode(told.as_bytes()).unwrap()).unwrap();
+        assert_eq!(entry.what, "Unhealthy: no: file (2 times)");
     }
 
     #[test]
