@@ -26,6 +26,7 @@ mod record;
 mod recovery;
 mod retention;
 mod shared;
+mod sys;
 mod tail;
 mod watcher;
 mod writer;
@@ -103,6 +104,7 @@ impl Embedded {
         let thread = std::thread::Builder::new().name("store-writer".into());
         let spawned = thread.spawn(move || {
             let Driver { writer, _lock } = driver;
+            sys::let_others_finish();
             writer.run();
         });
         let spawned = spawned.map_err(OpenError::io(&place, "starting the writer thread"))?;
