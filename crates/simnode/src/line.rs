@@ -17,7 +17,7 @@ impl Line {
     /// How many are under way at once.
     pub(crate) const fn at_most(self) -> usize {
         match self {
-            Line::Leases => 128,
+            Line::Leases => 32,
             Line::Others => 2,
         }
     }

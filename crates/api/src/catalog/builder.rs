@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::model::{Presence, Span};
-use super::{Extra, Field, FieldRef, Item, ItemId, Kind, Page, Resource, Shape, Struct, Type, TypeId};
+use super::{
+    Extra, Field, FieldRef, Item, ItemId, Kind, Page, Places, Resource, Shape, Struct, Type, TypeId,
+};
 use crate::{Text, Value};
 
 /// Gathers types, kinds and resources into a page.
@@ -156,6 +158,8 @@ impl PageBuilder {
             kinds: Cow::Owned(self.kinds),
             resources: Cow::Owned(self.resources),
             published: self.published,
+            places_of_kinds: Places::new(),
+            places_of_resources: Places::new(),
         }
     }
 

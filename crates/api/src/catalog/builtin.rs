@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::Page;
 use super::model::*;
 use super::resource::*;
+use super::{Page, Places};
 use crate::Text;
 
 /// Every type and kind of v1.36.
@@ -19,6 +19,8 @@ pub static BUILTIN: Page = Page {
     kinds: Cow::Borrowed(&KINDS),
     resources: Cow::Borrowed(&RESOURCES),
     published: Vec::new(),
+    places_of_kinds: Places::new(),
+    places_of_resources: Places::new(),
 };
 
 /// The groups that are served by default, in the order discovery lists them.

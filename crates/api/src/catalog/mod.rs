@@ -10,6 +10,7 @@ mod builtin;
 mod describe;
 mod model;
 mod node;
+mod places;
 mod resource;
 
 pub use all::Catalog;
@@ -22,14 +23,13 @@ pub use model::{
     Union, Wire,
 };
 pub use node::{FieldRef, Node, Struct};
+pub(crate) use places::Places;
 pub use resource::{
     Column, Compared, Described, Gate, Group, Resource, Selectable, Stage, Storage, Subresource,
 };
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 
-use crate::value::sought::Sought;
 use crate::{Text, Value};
 
 /// A set of kinds with the types they are made of.
@@ -48,6 +48,8 @@ pub struct Page {
     pub(crate) resources: Cow<'static, [Resource]>,
     /// Of open types: their schemas, as their authors wrote them.
     pub(crate) published: Vec<(TypeId, Value)>,
+    pub(crate) places_of_kinds: Places,
+    pub(crate) places_of_resources: Places,
 }
 
 impl Page {
@@ -66,9 +68,7 @@ impl Page {
 
     /// The how-manieth of [`Page::kinds`] it is.
     pub(crate) fn place_of_kind(&self, group: &str, version: &str, name: &str) -> Option<usize> {
-        let sought = [group, version, name].map(Sought::new);
-        let order = |kind: &Kind| seen_from(&sought, [&kind.group, &kind.version, &kind.name]);
-        self.kinds.binary_search_by(order).ok()
+        self.places_of_kinds.find(&self.kinds, [group, version, name], Kind::full_name)
     }
 
     /// The kind that an object says it is.
@@ -78,9 +78,9 @@ impl Page {
     }
 
     pub fn resource(&self, group: &str, version: &str, plural: &str) -> Option<&Resource> {
-        let sought = [group, version, plural].map(Sought::new);
-        let order = |of: &Resource| seen_from(&sought, [&of.group, &of.version, &of.plural]);
-        self.resources.binary_search_by(order).ok().map(|place| &self.resources[place])
+        let name = [group, version, plural];
+        let place = self.places_of_resources.find(&self.resources, name, Resource::full_name);
+        place.map(|place| &self.resources[place])
     }
 
     /// The kinds whose objects are of this type: none, one, or, for a type that several groups share, several.
@@ -114,12 +114,6 @@ impl Page {
     pub fn struct_of(&self, id: TypeId) -> Struct<'_> {
         Struct { page: self, id, declared: &self.types[usize::from(id.0)] }
     }
-}
-
-/// How names are to those that are sought: the first that differs decides.
-fn seen_from(sought: &[Sought<'_>; 3], names: [&Text; 3]) -> Ordering {
-    let mut orders = sought.iter().zip(names).map(|(sought, name)| sought.seen_from(name));
-    orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
 /// Group and version of an `apiVersion`.

@@ -239,4 +239,9 @@ impl Kind {
     pub fn api_version(&self) -> Text {
         super::api_version(&self.group, &self.version)
     }
+
+    /// Group, version and name.
+    pub(super) fn full_name(&self) -> [&str; 3] {
+        [&self.group, &self.version, &self.name]
+    }
 }

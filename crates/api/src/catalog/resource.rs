@@ -34,6 +34,13 @@ pub struct Resource {
     pub returns_deleted: bool,
 }
 
+impl Resource {
+    /// Group, version and plural name.
+    pub(super) fn full_name(&self) -> [&str; 3] {
+        [&self.group, &self.version, &self.plural]
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Subresource {
     pub name: Text,

@@ -6,7 +6,9 @@
 use std::borrow::Cow;
 
 use crate::Text;
-use crate::catalog::{Extra, Field, Item, ItemId, Node, Page, Presence, RawKind, Shape, Span, Type, TypeId};
+use crate::catalog::{
+    Extra, Field, Item, ItemId, Node, Page, Places, Presence, RawKind, Shape, Span, Type, TypeId,
+};
 use crate::codec::json::{self, DecodeError};
 
 /// A patch as it was read, and what strict reading has against it.
@@ -43,6 +45,8 @@ static PAGE: Page = Page {
     kinds: Cow::Borrowed(&[]),
     resources: Cow::Borrowed(&[]),
     published: Vec::new(),
+    places_of_kinds: Places::new(),
+    places_of_resources: Places::new(),
 };
 
 static TYPES: [Type; 1] = [Type {

@@ -67,7 +67,11 @@ impl Scene<'_> {
                 }
             }
         }
-        connection.ask(Question::delete(format!("/api/v1/namespaces/{}", self.namespace))).await?;
+        let namespace = format!("/api/v1/namespaces/{}", self.namespace);
+        connection.ask(Question::delete(namespace.as_str())).await?;
+        if matches!(self.command.what, What::Schedule { .. } | What::Deploy { .. }) {
+            gone(&mut connection, &namespace).await?;
+        }
         Ok(())
     }
 
@@ -291,6 +295,23 @@ impl Scene<'_> {
 }
 
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
+
+/// How often a namespace is looked for until it is gone, and how long at most.
+const LOOKS_EVERY: Duration = Duration::from_millis(100);
+const LOOKS_FOR: Duration = Duration::from_secs(30);
+
+/// Waits until controllers have emptied a namespace: whoever measures next is not to measure that.
+async fn gone(connection: &mut Connection, namespace: &str) -> Result<(), RequestError> {
+    let until = Instant::now() + LOOKS_FOR;
+    while Instant::now() < until {
+        match connection.ask(Question::get(namespace)).await {
+            Ok(_) => tokio::time::sleep(LOOKS_EVERY).await,
+            Err(RequestError::Refused { status: StatusCode::NOT_FOUND, .. }) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
 
 fn used(usage: Option<(Usage, Usage)>) -> Option<Duration> {
     usage.map(|(before, after)| after.cpu - before.cpu)
