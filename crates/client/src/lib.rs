@@ -43,7 +43,7 @@ pub use config::{Config, ConfigError, Environment};
 pub use discovery::{Discovery, Mapper, Mapping, MappingError};
 pub use election::Election;
 pub use error::Error;
-pub use events::{EventType, ObjectReference, Recorder};
+pub use events::{EventType, Happening, ObjectReference, Recorder, SeriesRecorder};
 pub use expectations::Expectations;
 pub use informer::{
     Cached, Change, Informer, Informers, Metadata, Projection, Selection, Subscription, Typed, Whole,

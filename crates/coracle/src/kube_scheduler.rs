@@ -71,15 +71,16 @@ async fn schedule(command: &KubeScheduler) -> Result<(), SchedulerError> {
     let client = Client::connect(access, WORLD).await?.named("kube-scheduler");
     process::announce("the scheduler begins\n");
     process::until_signalled(|stop| async move {
+        let host = host::name();
+        let run = || coracle_scheduler::run(&config, &client, &host, Journal::new(), stop.clone());
         if !config.leader_election.enabled {
-            return Ok(coracle_scheduler::run(&config, &client, Journal::new(), stop).await?);
+            return Ok(run().await?);
         }
         let election = election(&config);
         let tasks = Tasks::new();
         let recorder = Recorder::new(&client, "default-scheduler", &tasks);
         let mut stopped = stop.clone();
-        let led = election
-            .lead(&client, &recorder, || coracle_scheduler::run(&config, &client, Journal::new(), stop));
+        let led = election.lead(&client, &recorder, run);
         tokio::select! {
             biased;
             result = led => Ok(result.map_err(|_| SchedulerError::Lost)??),

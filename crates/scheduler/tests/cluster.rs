@@ -32,7 +32,7 @@ impl Scheduled {
         let (stop, stopped) = watch::channel(false);
         let told = journal.clone();
         tasks.spawn(async move {
-            coracle_scheduler::run(&Config::default(), &client, told, stopped).await.unwrap()
+            coracle_scheduler::run(&Config::default(), &client, "host", told, stopped).await.unwrap()
         });
         Scheduled { cluster, journal, tasks, _stop: stop }
     }
@@ -135,7 +135,12 @@ async fn pods_spread_over_nodes_and_are_told_of() {
     let event = cluster.event("web-0", "Scheduled").await;
     let node = cluster.node_of("web-0").await;
     assert_eq!(text(&event, &["message"]), format!("Successfully assigned default/web-0 to {node}"));
-    assert_eq!(text(&event, &["source", "component"]), "default-scheduler");
+    // One of `events.k8s.io`, as the core group shows it.
+    assert_eq!(text(&event, &["reportingComponent"]), "default-scheduler");
+    assert_eq!(text(&event, &["reportingInstance"]), "default-scheduler-host");
+    assert_eq!(text(&event, &["action"]), "Binding");
+    assert_eq!((event.at(&["source", "component"]), event.get("count")), (None, None));
+    assert!(event.get("eventTime").is_some_and(|time| !time.is_null()), "{event:?}");
     let pod = cluster.of("", "pods").get("web-0").await.unwrap();
     assert_eq!(scheduled(&pod).unwrap().get("status").unwrap().as_str(), Some("True"));
     let stages: Vec<_> = cluster.journal.of(pod.meta().uid()).iter().map(|stage| stage.what).collect();
@@ -202,6 +207,10 @@ async fn an_important_pod_takes_the_place_of_a_lesser_one() {
     let event = cluster.event("lesser", "Preempted").await;
     assert!(text(&event, &["message"]).starts_with("Preempted by pod "), "{event:?}");
     assert_eq!(text(&event, &["involvedObject", "uid"]), victim.meta().uid());
+    assert_eq!(
+        (text(&event, &["action"]), text(&event, &["related", "name"])),
+        ("Preempting".into(), "important".into())
+    );
     assert!(cluster.of("", "pods").find("lesser").await.unwrap().is_none());
     cluster.stop().await;
 }

@@ -99,7 +99,7 @@ fn begin(client: &Client, tasks: &Tasks) {
         let recorder = Recorder::silent(client.world());
         let (_open, stop) = watch::channel(false);
         let config = Config::default();
-        let scheduler = || coracle_scheduler::run(&config, &client, Journal::new(), stop);
+        let scheduler = || coracle_scheduler::run(&config, &client, "host", Journal::new(), stop);
         election.lead(&client, &recorder, scheduler).await.unwrap().unwrap();
     });
 }

@@ -2,12 +2,16 @@
 //!
 //! A [`Recorder`] says what happened; the [`correlate`](correlate::Correlator)s decide whether that is a new event, one
 //! more of the same, one of many alike, or one too many; a task sends it. Events are best effort: nobody waits for them,
-//! and one that cannot be sent is lost.
+//! and one that cannot be sent is lost. Those of the core group are said by [`Recorder`]s, those of `events.k8s.io`
+//! by [`SeriesRecorder`]s, as upstream's component of that name does.
 
 mod correlate;
 mod send;
+mod series;
 #[cfg(test)]
 mod tests;
+
+pub use series::{Happening, SeriesRecorder};
 
 use coracle_api::time::Timestamp;
 use coracle_api::{Text, Value};

@@ -40,7 +40,7 @@ pub(super) async fn run(client: Client, mut heard: mpsc::Receiver<Said>) {
 }
 
 /// Events are named by the moment, and no two share one.
-fn name_after(last: i64, at: Timestamp) -> i64 {
+pub(super) fn name_after(last: i64, at: Timestamp) -> i64 {
     let nanos = at.unix_seconds().saturating_mul(1_000_000_000).saturating_add(i64::from(at.subsec_nanos()));
     nanos.max(last + 1)
 }
@@ -54,11 +54,19 @@ async fn send(
 ) -> Result<Sent, Error> {
     let namespace = if said.about.namespace.is_empty() { "default" } else { &said.about.namespace };
     let events = events.clone().namespace(namespace);
+    tried(|| send_once(&events, said, message, sent.as_ref(), number)).await
+}
+
+/// Tries a few times, as long as the server does not refuse.
+pub(super) async fn tried<T, F>(once: impl Fn() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
     let mut tried = 0;
     loop {
         tried += 1;
-        match send_once(&events, said, message, sent.as_ref(), number).await {
-            Ok(sent) => return Ok(sent),
+        match once().await {
+            Ok(done) => return Ok(done),
             // A server that says no will say no again.
             Err(error @ Error::Refused(_)) => return Err(error),
             Err(error) if tried >= TRIES => return Err(error),
@@ -125,7 +133,7 @@ fn event(said: &Said, message: &str, sent: &Sent) -> Value {
     Value::Object(event)
 }
 
-fn reference(about: &ObjectReference) -> Map {
+pub(super) fn reference(about: &ObjectReference) -> Map {
     let mut map = Map::new();
     for (name, text) in [
         ("apiVersion", &about.api_version),
@@ -141,7 +149,7 @@ fn reference(about: &ObjectReference) -> Map {
     map
 }
 
-fn put(map: &mut Map, name: &'static str, text: &Text) {
+pub(super) fn put(map: &mut Map, name: &'static str, text: &Text) {
     if !text.is_empty() {
         map.insert(name, text.clone());
     }

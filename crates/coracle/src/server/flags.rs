@@ -30,7 +30,8 @@ pub(super) struct NodeFlags {
 /// The addresses of a cluster, and its node.
 #[derive(Args)]
 pub(super) struct NetworkFlags {
-    /// Addresses of pods [default: 10.244.0.0/16, or the next that is free here]
+    /// Addresses of pods [default: 10.244.0.0/16, or the next that is free here; for more than 256 simulated nodes alone
+    /// 10.128.0.0/9]
     #[arg(long, value_name = "RANGE")]
     pub(super) cluster_cidr: Option<IpNet>,
     /// Addresses of Services [default: 10.96.0.0/12, or the next that is free here]

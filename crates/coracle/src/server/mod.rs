@@ -335,6 +335,8 @@ impl Server {
             https_port: self.https_port,
             kubelet_port: self.network.kubelet_port,
             cni: self.cni.plugins(),
+            // Beside a real node they have to leave the machine's addresses alone.
+            simulated_nodes: if self.no_node { self.nodes.simulated_nodes } else { 0 },
         };
         let held = if self.no_node { Vec::new() } else { place::held_by_others(instance) };
         place::decide(&wanted, place::remembered(instance)?.as_ref(), &held)

@@ -37,6 +37,8 @@ pub(crate) struct Wanted {
     pub(crate) https_port: Option<u16>,
     pub(crate) kubelet_port: Option<u16>,
     pub(crate) cni: Option<Plugins>,
+    /// So many nodes there are that send no packets: they may have ranges that would be in somebody's way.
+    pub(crate) simulated_nodes: u16,
 }
 
 /// Why a cluster has no place here.
@@ -82,7 +84,7 @@ pub(crate) fn decide(
         "--cluster-cidr",
         wanted.cluster_cidr,
         remembered.map(|place| place.cluster_cidr),
-        pod_ranges(),
+        pod_ranges(wanted.simulated_nodes).filter(|range| !overlap(range, &service_cidr)),
         held,
     )?;
     if overlap(&cluster_cidr, &service_cidr) {
@@ -125,9 +127,11 @@ fn overlap(one: &IpNet, other: &IpNet) -> bool {
     one.contains(&other.network()) || other.contains(&one.network())
 }
 
-/// Upstream's usual range, then those that follow it.
-fn pod_ranges() -> impl Iterator<Item = IpNet> {
-    (0..12_u8).map(|at| net(Ipv4Addr::new(10, 244 + at, 0, 0), 16))
+/// Upstream's usual range, then those that follow it. It is enough for 256 nodes; for more of those that are simulated there
+/// is a larger one.
+fn pod_ranges(simulated_nodes: u16) -> impl Iterator<Item = IpNet> {
+    let large = (simulated_nodes > 256).then(|| net(Ipv4Addr::new(10, 128, 0, 0), 9));
+    large.into_iter().chain((0..12_u8).map(|at| net(Ipv4Addr::new(10, 244 + at, 0, 0), 16)))
 }
 
 fn service_ranges() -> impl Iterator<Item = IpNet> {
@@ -266,6 +270,19 @@ mod tests {
         check(&["10.244.3.0/24"], "10.245.0.0/16", "10.96.0.0/12");
         check(&["10.100.0.0/16", "10.244.0.0/16"], "10.245.0.0/16", "10.112.0.0/12");
         check(&["192.168.0.0/16"], "10.244.0.0/16", "10.96.0.0/12");
+    }
+
+    #[test]
+    fn many_simulated_nodes_have_a_large_range() {
+        let check = |simulated_nodes: u16, service_cidr: Option<&str>, pods: &str| {
+            let wanted =
+                Wanted { simulated_nodes, service_cidr: service_cidr.map(range_of), ..Wanted::default() };
+            assert_eq!(decide(&wanted, None, &[]).unwrap().cluster_cidr, range_of(pods), "{wanted:?}");
+        };
+        check(256, None, "10.244.0.0/16");
+        check(257, None, "10.128.0.0/9");
+        check(257, Some("10.200.0.0/16"), "10.244.0.0/16");
+        check(0, Some("10.244.0.0/16"), "10.245.0.0/16");
     }
 
     #[test]

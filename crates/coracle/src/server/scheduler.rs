@@ -9,6 +9,7 @@ use coracle_client::{Journal, Tasks};
 use coracle_scheduler::config::Config;
 use tokio::sync::watch;
 
+use crate::host;
 use crate::world::WORLD;
 
 /// A scheduler that runs; it ends when told so, or when this is dropped.
@@ -25,7 +26,7 @@ pub(super) fn begin(door: &InProcess, journal: Journal) -> Scheduler {
     let (stop, stopped) = watch::channel(false);
     tasks.spawn(async move {
         let config = Config::default();
-        if let Err(error) = coracle_scheduler::run(&config, &client, journal, stopped).await {
+        if let Err(error) = coracle_scheduler::run(&config, &client, &host::name(), journal, stopped).await {
             tracing::error!(%error, "the scheduler does not run");
         }
     });

@@ -67,8 +67,9 @@ fn stage(stage: &Value) -> Option<Entry> {
 
 /// When an event was seen last. Its times are whole seconds, but its name ends with the moment at which it was first told.
 pub(super) fn event_time(event: &Value) -> Option<Timestamp> {
-    let path = ["lastTimestamp", "eventTime", "firstTimestamp"];
-    let told = path.iter().find_map(|name| time(text(event, &[name])))?;
+    let paths: [&[&str]; 4] =
+        [&["series", "lastObservedTime"], &["lastTimestamp"], &["eventTime"], &["firstTimestamp"]];
+    let told = paths.iter().find_map(|path| time(text(event, path)))?;
     let moment = named_moment(event.meta().name());
     Some(moment.filter(|moment| moment.unix_seconds() == told.unix_seconds()).unwrap_or(told))
 }
@@ -84,7 +85,8 @@ fn event(event: &Value) -> Option<Entry> {
     let when = event_time(event)?;
     let who = [text(event, &["source", "component"]), text(event, &["reportingComponent"])];
     let who = who.into_iter().find(|who| !who.is_empty()).unwrap_or_default().to_string();
-    let count = event.get("count").and_then(Value::as_int).unwrap_or(1);
+    let count = event.at(&["series", "count"]).or_else(|| event.get("count"));
+    let count = count.and_then(Value::as_int).unwrap_or(1);
     let often = if count > 1 { format!(" ({count} times)") } else { String::new() };
     // One line each, though what a probe said has as many as it likes.
     let message = text(event, &["message"]).trim_end().replace('\n', " ");

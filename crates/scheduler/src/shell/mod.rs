@@ -14,7 +14,7 @@ mod watches;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coracle_client::{Client, Informers, Journal, Recorder, Tasks};
+use coracle_client::{Client, Informers, Journal, SeriesRecorder, Tasks};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
@@ -42,10 +42,11 @@ pub enum RunError {
 pub async fn run(
     config: &Config,
     client: &Client,
+    host: &str,
     journal: Journal,
     stop: watch::Receiver<bool>,
 ) -> Result<(), RunError> {
-    run_with(config, client, journal, stop, |registry| registry).await
+    run_with(config, client, host, journal, stop, |registry| registry).await
 }
 
 /// The same with plugins of somebody else, which `add` registers.
@@ -55,6 +56,7 @@ pub async fn run(
 pub async fn run_with(
     config: &Config,
     client: &Client,
+    host: &str,
     journal: Journal,
     mut stop: watch::Receiver<bool>,
     add: impl FnOnce(Registry) -> Registry,
@@ -66,7 +68,7 @@ pub async fn run_with(
     let informers = Informers::new(client.clone(), tasks.clone());
     let mut watches = Watches::new(&informers);
     let (told, mut news) = mpsc::channel(NEWS);
-    let recorder = Recorder::new(client, "default-scheduler", &tasks);
+    let recorder = SeriesRecorder::new(client, "default-scheduler", host, &tasks);
     let reporter = Reporter::new(client, recorder, journal, tasks.clone());
     let mut scheduler = Loop::new(config, profiles, reporter, tasks.clone(), told);
     tokio::select! {

@@ -3,8 +3,8 @@
 use coracle_api::time::Time;
 use coracle_api::{Map, Text, Value};
 use coracle_client::{
-    Access, Client, DeleteOptions, Error, Journal, ObjectReference, Patch, Recorder, Resource, Stage, Tasks,
-    World,
+    Access, Client, DeleteOptions, Error, EventType, Happening, Journal, ObjectReference, Patch, Resource,
+    SeriesRecorder, Stage, Tasks, World,
 };
 
 use crate::cycle::{Nomination, Placement};
@@ -35,7 +35,7 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    pub(super) fn new(client: &Client, recorder: Recorder, journal: Journal, tasks: Tasks) -> Reporter {
+    pub(super) fn new(client: &Client, recorder: SeriesRecorder, journal: Journal, tasks: Tasks) -> Reporter {
         let pods = client.resource(&Resource::builtin("", "v1", "pods"));
         Reporter { writer: Writer { pods, recorder, world: client.world() }, journal, tasks }
     }
@@ -50,7 +50,7 @@ impl Reporter {
 
     pub(super) fn skipped(&self, pod: &Pod) {
         let message = format!("skip schedule deleting pod: {}/{}", pod.namespace, pod.name);
-        self.writer.recorder_of(pod).warning(&reference(pod), "FailedScheduling", message);
+        self.writer.recorder_of(pod).say(&failure(&reference(pod)), message);
     }
 
     pub(super) fn placed(&self, pod: &Pod, placement: &Placement) {
@@ -60,13 +60,20 @@ impl Reporter {
 
     pub(super) fn bound(&self, pod: &Pod) {
         let message = format!("Successfully assigned {}/{} to {}", pod.namespace, pod.name, pod.node_name);
-        self.writer.recorder_of(pod).normal(&reference(pod), "Scheduled", message);
+        let happening = Happening {
+            about: &reference(pod),
+            related: None,
+            kind: EventType::Normal,
+            reason: "Scheduled",
+            action: "Binding",
+        };
+        self.writer.recorder_of(pod).say(&happening, message);
         self.note(pod, "bind", pod.node_name.to_string());
         tracing::debug!(pod = %pod.name, namespace = %pod.namespace, node = %pod.node_name, "bound");
     }
 
     pub(super) fn failed(&self, pod: &Pod, why: &Why, nomination: &Nomination) {
-        self.writer.recorder_of(pod).warning(&reference(pod), "FailedScheduling", shortened(&why.message));
+        self.writer.recorder_of(pod).say(&failure(&reference(pod)), shortened(&why.message));
         self.note(pod, "schedule", why.message.clone());
         let condition = Condition {
             status: Text::const_new("False"),
@@ -83,6 +90,12 @@ impl Reporter {
         let when = self.writer.world.now();
         self.journal.note(&pod.uid, Stage { when, who: "kube-scheduler", what, outcome });
     }
+}
+
+/// A pod that gets no node.
+fn failure(about: &ObjectReference) -> Happening<'_> {
+    let (reason, action) = ("FailedScheduling", "Scheduling");
+    Happening { about, related: None, kind: EventType::Warning, reason, action }
 }
 
 /// An event holds so much text.
@@ -174,14 +187,14 @@ impl ObjectName {
 #[derive(Clone)]
 pub(super) struct Writer {
     pods: Access,
-    recorder: Recorder,
+    recorder: SeriesRecorder,
     world: World,
 }
 
 impl Writer {
     /// Events come from the scheduler that the pod names.
-    fn recorder_of(&self, pod: &Pod) -> Recorder {
-        self.recorder.clone().component(&pod.scheduler_name)
+    fn recorder_of(&self, pod: &Pod) -> SeriesRecorder {
+        self.recorder.clone().controller(&pod.scheduler_name)
     }
 
     async fn patch_status(&self, pod: &ObjectName, patch: Value) {
@@ -211,7 +224,14 @@ impl Writer {
             }
         };
         let message = format!("Preempted by pod {} on node {node}", for_whom.uid);
-        self.recorder_of(for_whom).normal(&reference(victim), "Preempted", message);
+        let happening = Happening {
+            about: &reference(victim),
+            related: Some(&reference(for_whom)),
+            kind: EventType::Normal,
+            reason: "Preempted",
+            action: "Preempting",
+        };
+        self.recorder_of(for_whom).say(&happening, message);
         told
     }
 
