@@ -1,5 +1,6 @@
 //! What a simulated node holds of a pod: enough to know where its life stands, and to write its status.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use coracle_api::meta::ObjectMeta;
@@ -24,7 +25,8 @@ pub(crate) struct Pod {
     pub(crate) deletion: Option<Deletion>,
     pub(crate) phase: Phase,
     pub(crate) start_time: Option<Timestamp>,
-    pub(crate) ip: Text,
+    /// Its addresses, once it has any: they stay.
+    pub(crate) ips: Vec<IpAddr>,
     /// Since when its containers run, if they do.
     pub(crate) running_since: Option<Timestamp>,
     pub(crate) containers_ready: bool,
@@ -115,7 +117,7 @@ impl Projection for Pod {
                 _ => Phase::Pending,
             },
             start_time: time(status.text("startTime")),
-            ip: Text::new(status.text("podIP")),
+            ips: status.items("podIPs").iter().filter_map(ip).collect(),
             running_since: statuses.iter().find_map(|one| time_at(one, &["state", "running", "startedAt"])),
             containers_ready: !statuses.is_empty() && statuses.iter().all(ready),
             restarts: statuses.iter().filter_map(|one| one.get("restartCount")?.as_int()).max().unwrap_or(0),
@@ -131,6 +133,10 @@ impl Projection for Pod {
 fn deletion(meta: ObjectMeta<'_>) -> Option<Deletion> {
     let grace = Duration::from_secs(meta.deletion_grace_period_seconds().unwrap_or_default());
     meta.deletion_timestamp().map(|until| Deletion { asked: until - grace, grace })
+}
+
+fn ip(ip: &Value) -> Option<IpAddr> {
+    ip.get("ip").and_then(Value::as_str)?.parse().ok()
 }
 
 fn container(container: &Value) -> Option<Container> {

@@ -96,6 +96,16 @@ impl Member {
         if self.held.ranges.is_empty() { vec![node::own_range(index)] } else { self.held.ranges.clone() }
     }
 
+    /// What a pod has of its range nobody else gets.
+    fn keep_place(&mut self, index: usize, tracked: &mut Tracked) {
+        if tracked.place.is_none() && !tracked.pod.ips.is_empty() {
+            let ranges = self.ranges(index);
+            let of = |ip: &IpAddr| ranges.iter().find_map(|range| node::place_of(range, *ip));
+            tracked.place = tracked.pod.ips.iter().find_map(of);
+            self.places.extend(tracked.place);
+        }
+    }
+
     /// A free place of its range.
     fn take_place(&mut self, range: &IpNet) -> Option<u32> {
         let room = 1_u64 << (range.max_prefix_len() - range.prefix_len()).min(31);
@@ -201,11 +211,11 @@ impl Fleet {
             self.nodes[index].is_gone = true;
             return;
         }
-        let (is_new, was_dead) = (self.nodes[index].uid.is_empty(), self.nodes[index].held.is_dead);
-        self.nodes[index].held = heard.object.clone();
+        let is_new = self.nodes[index].uid.is_empty();
+        let before = std::mem::replace(&mut self.nodes[index].held, heard.object.clone());
         if is_new {
             self.registered(index, &heard.uid);
-        } else if was_dead {
+        } else if before.is_dead || before.ranges != heard.ranges {
             self.look_at_all(index);
         }
         self.tell_status(index);
@@ -234,7 +244,11 @@ impl Fleet {
         self.ask(index, What::NodeStatus(patch));
     }
 
+    /// Looks at all pods of a node that is heard of, perhaps after them.
     fn look_at_all(&mut self, index: usize) {
+        for tracked in self.pods.values_mut().filter(|tracked| tracked.node == index) {
+            self.nodes[index].keep_place(index, tracked);
+        }
         let own = self.pods.iter().filter(|(_, tracked)| tracked.node == index);
         let keys: Vec<ObjectKey> = own.map(|(key, _)| key.clone()).collect();
         keys.iter().for_each(|key| self.look(key));
@@ -260,13 +274,7 @@ impl Fleet {
             wakes: None,
         });
         tracked.pod = heard.clone();
-        if tracked.place.is_none()
-            && let Ok(ip) = heard.ip.parse::<IpAddr>()
-        {
-            let member = &mut self.nodes[index];
-            tracked.place = member.ranges(index).iter().find_map(|range| node::place_of(range, ip));
-            member.places.extend(tracked.place);
-        }
+        self.nodes[index].keep_place(index, tracked);
         self.look(&heard.key);
     }
 
@@ -316,10 +324,12 @@ impl Fleet {
         let Some(tracked) = self.pods.get_mut(key) else { return };
         let (node, member) = (tracked.node, &mut self.nodes[tracked.node]);
         let ranges = member.ranges(node);
-        if tracked.place.is_none() && !tracked.pod.host_network {
+        let has_address = !tracked.pod.ips.is_empty();
+        if tracked.place.is_none() && !tracked.pod.host_network && !has_address {
             tracked.place = ranges.first().and_then(|range| member.take_place(range));
         }
         let pod = match tracked.place {
+            _ if has_address => tracked.pod.ips.clone(),
             Some(place) => ranges.iter().map(|range| node::address_at(range, place)).collect(),
             None if tracked.pod.host_network => vec![node::address(node)],
             // Its node is full: it is tried again when something about it changes.
@@ -400,7 +410,7 @@ impl Fleet {
                 self.settle(key, uid, true, |tracked| tracked.is_removed = true);
             }
             Err(error) => {
-                debug!(pod = %key, %error, "its status is not written");
+                warn!(pod = %key, %error, "its status is not written, trying again");
                 self.settle(key, uid, false, |_| {});
             }
         }

@@ -1,5 +1,6 @@
 //! What a fleet asks for, step by step.
 
+use coracle_api::Value;
 use coracle_client::Status;
 use coracle_testkit::objects::object;
 use coracle_testkit::simulated;
@@ -11,21 +12,35 @@ fn asked(fleet: &mut Fleet) -> Vec<What> {
     std::iter::from_fn(|| fleet.next_request()).map(|request| request.what).collect()
 }
 
-/// A fleet of one node that is there, and of one pod on it, whose status is on its way.
-fn with_a_pod() -> Fleet {
-    let world = simulated(7);
+fn of_one_node() -> Fleet {
     let every = Duration::from_secs(10);
     let config = Config { nodes: 1, renew_every: every, version: "v1".into() };
-    let mut fleet = Fleet::new(config, world, Journal::new());
-    let mut node = node::object(0, "v1", world.now());
+    Fleet::new(config, simulated(7), Journal::new())
+}
+
+/// The fleet hears of its node, whose pods have addresses of this range.
+fn hear_node(fleet: &mut Fleet, range: &str) {
+    let mut node = node::object(0, "v1", fleet.world.now());
     node.meta_mut().set_uid("n");
+    node.as_object_mut().unwrap().object_mut("spec").insert("podCIDRs", vec![Value::from(range)]);
     let node = Arc::new(Cached::of(node).unwrap());
     fleet.hear_node(&Change::Added { object: node, initial: true });
-    let pod = object(
-        "{metadata: {name: p, namespace: ns, uid: u}, spec: {nodeName: sim-0000, containers: [{name: c}]}}",
-    );
+}
+
+fn hear_pod(fleet: &mut Fleet, name: &str, status: &str) {
+    let pod = object(&format!(
+        "{{metadata: {{name: {name}, namespace: ns, uid: {name}}}, status: {status},
+        spec: {{nodeName: sim-0000, containers: [{{name: c}}]}}}}"
+    ));
     let pod = Arc::new(Cached::of(pod).unwrap());
     fleet.hear_pod(&Change::Added { object: pod, initial: false });
+}
+
+/// A fleet of one node that is there, and of one pod on it, whose status is on its way.
+fn with_a_pod() -> Fleet {
+    let mut fleet = of_one_node();
+    hear_node(&mut fleet, "10.244.1.0/24");
+    hear_pod(&mut fleet, "p", "{}");
     let sent = asked(&mut fleet);
     assert!(matches!(sent.as_slice(), [What::Renew { .. }, What::PodStatus { .. }]));
     fleet
@@ -36,7 +51,7 @@ async fn nothing_more_is_told_of_a_pod_that_is_gone() {
     let mut fleet = with_a_pod();
     let gone = Status { code: 404, reason: "NotFound".to_string(), ..Status::default() };
     let what =
-        Outcome::PodStatus { key: ObjectKey::new("ns", "p"), uid: "u".to_string(), result: Err(gone.into()) };
+        Outcome::PodStatus { key: ObjectKey::new("ns", "p"), uid: "p".to_string(), result: Err(gone.into()) };
     fleet.done(Done { node: 0, what });
     assert!(asked(&mut fleet).is_empty(), "its end is on its way");
 }
@@ -57,6 +72,37 @@ async fn so_many_requests_are_under_way_and_leases_do_not_wait_for_pods() {
         what: Outcome::Removed { key: ObjectKey::new("ns", "x"), uid: String::new(), result: Ok(()) },
     });
     assert_eq!(asked(&mut fleet).len(), 1, "one is answered, the next goes");
+}
+
+#[tokio::test]
+async fn a_pod_that_is_heard_of_before_its_node_keeps_its_address() {
+    // The last two have theirs from before their node had this range, or of another family too.
+    let running = "{phase: Running, containerStatuses: [{name: c, ready: false, state: {running: {startedAt: '2026-03-01T12:00:00Z'}}}], podIPs: [";
+    let own = ["{ip: 10.244.1.2}", "{ip: 10.128.0.2}", "{ip: 10.244.1.4}, {ip: 'fd00::4'}"];
+    let mut fleet = of_one_node();
+    for (number, ips) in own.iter().enumerate() {
+        hear_pod(&mut fleet, &format!("old-{number}"), &format!("{running}{ips}]}}"));
+    }
+    hear_node(&mut fleet, "10.244.1.0/24");
+    hear_pod(&mut fleet, "new", "{}");
+    let mut told = BTreeMap::new();
+    while let Some(Request { what, .. }) = fleet.next_request() {
+        if let What::PodStatus { key, uid, patch } = what {
+            let ips = patch.at(&["status", "podIPs"]).and_then(Value::as_array).unwrap_or_default();
+            let ips = ips.iter().filter_map(|ip| ip.get("ip").and_then(Value::as_str));
+            told.insert(key.name.clone(), ips.collect::<Vec<_>>().join(" "));
+            let gone = Status { code: 404, reason: "NotFound".to_string(), ..Status::default() };
+            fleet.done(Done { node: 0, what: Outcome::PodStatus { key, uid, result: Err(gone.into()) } });
+        }
+    }
+    let told: Vec<_> = told.iter().map(|(name, ips)| (name.as_str(), ips.as_str())).collect();
+    let expected = [
+        ("new", "10.244.1.3"),
+        ("old-0", "10.244.1.2"),
+        ("old-1", "10.128.0.2"),
+        ("old-2", "10.244.1.4 fd00::4"),
+    ];
+    assert_eq!(told, expected);
 }
 
 #[test]
