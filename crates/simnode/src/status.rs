@@ -108,6 +108,7 @@ impl Writer<'_> {
         object([
             ("type", Value::from(kind)),
             ("status", Value::from(if is_true { "True" } else { "False" })),
+            ("observedGeneration", Value::from(self.pod.generation)),
             ("lastTransitionTime", Value::from(since)),
             ("reason", told(why.map(|why| why.0))),
             ("message", told(why.map(|why| why.1))),

@@ -46,24 +46,3 @@ async fn all_checks_pass_one_after_the_other_on_one_store() {
     let store = Embedded::open(Config::default(), files, Arc::new(SystemClock::default())).unwrap();
     contract::run_all(&store).await;
 }
-
-/// Of a thread of this process, if it is still there: its name, and whether it cuts in on others when it wakes up.
-fn named_and_cuts_in(thread: &std::path::Path) -> Option<(String, bool)> {
-    let stat = std::fs::read_to_string(thread.join("stat")).ok()?;
-    let (name, fields) = stat.split_once('(')?.1.rsplit_once(')')?;
-    // The name is the second field; the policy is the forty-first, and 3 is SCHED_BATCH.
-    Some((name.to_string(), fields.split_whitespace().nth(38)? != "3"))
-}
-
-#[tokio::test]
-async fn a_writer_lets_those_finish_who_have_a_processor() {
-    let files = Arc::new(SimulatedDisk::default().files());
-    let store = Embedded::open(Config::default(), files, Arc::new(SystemClock::default())).unwrap();
-    // Once it has written, it has begun.
-    contract::checks().into_iter().next().unwrap().run(&store).await;
-    let threads = std::fs::read_dir("/proc/self/task").unwrap().map(|thread| thread.unwrap().path());
-    let threads: Vec<_> = threads.filter_map(|thread| named_and_cuts_in(&thread)).collect();
-    // Other tests have writers too, that may be about to begin.
-    assert!(threads.iter().any(|(name, cuts_in)| name == "store-writer" && !cuts_in), "{threads:?}");
-    assert!(threads.iter().all(|(name, cuts_in)| name == "store-writer" || *cuts_in), "{threads:?}");
-}

@@ -111,7 +111,7 @@ pub(crate) enum ServerError {
     Place(#[from] PlaceError),
     #[error(transparent)]
     Node(#[from] NodeError),
-    #[error("--controllers: {0}")]
+    #[error("--controllers")]
     Controllers(#[from] UnknownController),
     #[error(transparent)]
     Authority(#[from] AuthorityError),

@@ -7,6 +7,7 @@
 //! Between batches, history older than the window is forgotten (`retention`) and space given back (`compaction`).
 //! At start the files are read back (`tail`, `recovery`). `files` and `clock` are all it knows of the world.
 
+mod askers;
 mod backup;
 mod clock;
 pub mod commands;
@@ -26,7 +27,6 @@ mod record;
 mod recovery;
 mod retention;
 mod shared;
-mod sys;
 mod tail;
 mod watcher;
 mod writer;
@@ -40,6 +40,7 @@ use crate::{
     KeyRange, KeyValue, LeaseId, LeaseStatus, RangeAnswer, RangeRequest, Revision, Store, StoreError,
     StoreStatus, Txn, TxnAnswer, Unavailable, Watch, WatchRequest,
 };
+use askers::Askers;
 use async_trait::async_trait;
 use files::{Files, Lock};
 use index::Found;
@@ -97,15 +98,16 @@ const ETCD_VERSION: &str = "3.6.0";
 const MAX_LEASE: Duration = Duration::from_secs(9_000_000_000);
 
 impl Embedded {
-    /// Opens the store in `files`, or makes one, with a writer thread of its own.
+    /// Opens the store in `files`, or makes one, with a writer thread of its own. Whoever writes most does so from the
+    /// runtime that this is called in, if it is called in one.
     pub fn open(config: Config, files: Arc<dyn Files>, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let place = files.place();
         let (store, driver) = Self::open_driven(config, files, clock)?;
+        let askers = Askers::here();
         let thread = std::thread::Builder::new().name("store-writer".into());
         let spawned = thread.spawn(move || {
             let Driver { writer, _lock } = driver;
-            sys::let_others_finish();
-            writer.run();
+            writer.run(&askers);
         });
         let spawned = spawned.map_err(OpenError::io(&place, "starting the writer thread"))?;
         *store.writer.lock().expect(shared::UNPOISONED) = Some(spawned);

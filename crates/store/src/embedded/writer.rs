@@ -5,6 +5,7 @@
 //! batches it does the chores: ends leases, forgets history, settles the log into parts. The writer is a thread of
 //! its own in production, or a task, or a loop in a test that calls [`Writer::turn`] by hand.
 
+use super::askers::Askers;
 use super::compaction::Round;
 use super::evaluate::{self, Evaluated, Pending};
 use super::frame::{FrameBuffer, Position, Stamp, size};
@@ -60,6 +61,13 @@ const COMPANY: usize = 4;
 /// …but no longer than this.
 const COMPANY_TIME: Duration = Duration::from_micros(300);
 
+/// While all who might ask are at work, a batch waits for so many…
+const CROWD: usize = 64;
+/// …looking again every so often whether they still are…
+const CROWD_STEP: Duration = Duration::from_micros(400);
+/// …and so many times at most.
+const CROWD_STEPS: usize = 3;
+
 /// A request that was evaluated: what to answer once the batch is durable, or when it cannot be.
 struct Prepared {
     answer: Box<dyn FnOnce(Option<Unavailable>) + Send>,
@@ -105,7 +113,7 @@ impl Writer {
     }
 
     /// Turns until the store is closed: for a thread.
-    pub(crate) fn run(mut self) {
+    pub(crate) fn run(mut self, askers: &Askers) {
         loop {
             let pause = self.turn();
             if self.shared.queue.is_closed() && self.shared.queue.is_empty() {
@@ -120,6 +128,19 @@ impl Writer {
             if pause != Some(Duration::ZERO) {
                 self.shared.queue.wait(1, pause);
             }
+            self.let_them_come(askers);
+        }
+    }
+
+    /// On a busy machine, requests come one by one, and a sync for each two or three of them would be a fifth of all the
+    /// work there is. Whoever is at work anyway loses nothing when its write waits for those of the others.
+    fn let_them_come(&self, askers: &Askers) {
+        for _ in 0..CROWD_STEPS {
+            let here = self.shared.queue.len();
+            if here == 0 || here >= CROWD || self.shared.queue.is_closed() || !askers.are_all_at_work() {
+                return;
+            }
+            self.shared.queue.wait(CROWD, Some(CROWD_STEP));
         }
     }
 
