@@ -2,7 +2,8 @@
 //!
 //! The text in `catalog/` (format: `catalog/README.md`) is compiled into static tables ([`BUILTIN`]). A custom resource
 //! is a [`Page`] of the same form, made at run time. Whoever walks an object holds a [`Node`]: a page and the shape
-//! of the value at hand. Looking up a kind, a resource or a field allocates nothing.
+//! of the value at hand. Looking up a kind, a resource or a field allocates nothing,
+//! but for the first time.
 
 mod all;
 mod builder;

@@ -44,6 +44,11 @@ pub struct ObjectReference {
 }
 
 impl ObjectReference {
+    /// Where events about it are kept.
+    fn namespace_of_events(&self) -> &str {
+        if self.namespace.is_empty() { "default" } else { &self.namespace }
+    }
+
     /// A whole object.
     pub fn of(object: &Value) -> ObjectReference {
         let text = |name: &str| Text::new(object.get(name).and_then(Value::as_str).unwrap_or_default());

@@ -52,8 +52,7 @@ async fn send(
     sent: Option<Sent>,
     number: i64,
 ) -> Result<Sent, Error> {
-    let namespace = if said.about.namespace.is_empty() { "default" } else { &said.about.namespace };
-    let events = events.clone().namespace(namespace);
+    let events = events.clone().namespace(said.about.namespace_of_events());
     tried(|| send_once(&events, said, message, sent.as_ref(), number)).await
 }
 
@@ -115,8 +114,7 @@ fn event(said: &Said, message: &str, sent: &Sent) -> Value {
     event.insert("kind", "Event");
     let metadata = event.object_mut("metadata");
     metadata.insert("name", sent.name.as_str());
-    let namespace = if said.about.namespace.is_empty() { "default" } else { &said.about.namespace };
-    metadata.insert("namespace", namespace);
+    metadata.insert("namespace", said.about.namespace_of_events());
     event.insert("involvedObject", reference(&said.about));
     event.insert("reason", said.reason.clone());
     event.insert("message", message);

@@ -105,12 +105,6 @@ struct Key {
     controller: Text,
 }
 
-impl Key {
-    fn namespace(&self) -> &str {
-        if self.about.namespace.is_empty() { "default" } else { &self.about.namespace }
-    }
-}
-
 #[derive(Clone, Debug, PartialEq)]
 struct Said {
     key: Key,
@@ -215,7 +209,7 @@ async fn run(client: Client, mut heard: mpsc::Receiver<Said>) {
 
 async fn write(client: &Client, event: &Event) -> Result<(), Error> {
     let events = client.resource(&Resource::builtin("events.k8s.io", "v1", "events"));
-    let events = events.namespace(event.said.key.namespace());
+    let events = events.namespace(event.said.key.about.namespace_of_events());
     if let Some(series) = event.series {
         let mut patch = Map::new();
         patch.insert("series", tree_of_series(series));
@@ -242,7 +236,7 @@ fn tree(event: &Event) -> Value {
     map.insert("kind", "Event");
     let metadata = map.object_mut("metadata");
     metadata.insert("name", event.name.as_str());
-    metadata.insert("namespace", key.namespace());
+    metadata.insert("namespace", key.about.namespace_of_events());
     map.insert("eventTime", MicroTime(*at).text());
     map.insert("reportingController", key.controller.clone());
     map.insert("reportingInstance", instance.clone());

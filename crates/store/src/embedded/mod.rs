@@ -5,7 +5,8 @@
 //! then become visible at once (`index`), are answered, and wake the watchers concerned (`watcher`). Readers take
 //! the index as it is and never wait for a disk, unless they ask for the value of an old revision (`read`).
 //! Between batches, history older than the window is forgotten (`retention`) and space given back (`compaction`).
-//! At start the files are read back (`tail`, `recovery`). `files` and `clock` are all it knows of the world.
+//! At start the files are read back (`tail`, `recovery`). `files` and `clock` are all it knows of the world,
+//! but for whether those who ask have their hands full (`askers`), which decides how long a batch waits and nothing else.
 
 mod askers;
 mod backup;
