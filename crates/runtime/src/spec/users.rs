@@ -53,28 +53,26 @@ fn decide(
     passwd: &str,
     group: &str,
 ) -> Result<User, Error> {
-    let wanted = if let Some(uid) = &security.run_as_user {
-        number(uid.value)?.to_string()
-    } else if security.run_as_username.is_empty() {
-        image_user.to_owned()
-    } else {
-        security.run_as_username.clone()
-    };
-    // The image's group goes with the image's user only.
-    let (name, group_name) = wanted.split_once(':').unwrap_or((wanted.as_str(), ""));
-    let name = if name.is_empty() { "0" } else { name };
-    let entry = find_user(passwd, name);
-    let uid = match (&entry, name.parse()) {
+    let (user, group_name) = wanted_user(security, image_user)?;
+    let entry = find_user(passwd, &user);
+    let uid = match (&entry, &user) {
         (Some(entry), _) => entry.uid,
-        (None, Ok(uid)) => uid,
-        (None, Err(_)) => return Err(Error::Invalid(format!("no user {name:?} in the image"))),
+        (None, Wanted::Id(uid)) => *uid,
+        (None, Wanted::Name(name)) => {
+            return Err(Error::Invalid(format!("no user {name:?} in the image's /etc/passwd")));
+        }
     };
+
     let gid = match (&security.run_as_group, group_name) {
         (Some(gid), _) => number(gid.value)?,
         (None, "") => entry.as_ref().map_or(0, |entry| entry.gid),
-        (None, group_name) => find_group(group, group_name)
-            .ok_or_else(|| Error::Invalid(format!("no group {group_name:?} in the image")))?,
+        (None, group_name) => match Wanted::parse(group_name)? {
+            Wanted::Id(gid) => gid,
+            Wanted::Name(name) => find_group(group, &name)
+                .ok_or_else(|| Error::Invalid(format!("no group {name:?} in the image's /etc/group")))?,
+        },
     };
+
     let mut groups = vec![gid];
     if security.supplemental_groups_policy() == SupplementalGroupsPolicy::Merge
         && let Some(entry) = &entry
@@ -84,10 +82,47 @@ fn decide(
     for group in &security.supplemental_groups {
         groups.push(number(*group)?);
     }
+
     let mut seen = std::collections::BTreeSet::new();
     groups.retain(|group| seen.insert(*group));
     let home = entry.map_or_else(|| "/".to_owned(), |entry| entry.home);
     Ok(User { uid, gid, groups, home })
+}
+
+/// Whom a pod or an image asks for. Digits are always a number: an image may have a user whose *name* is `1000` and whose
+/// number is 0, and a pod that must not run as root would.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Wanted {
+    Id(u32),
+    Name(String),
+}
+
+impl Wanted {
+    fn parse(text: &str) -> Result<Wanted, Error> {
+        match text.parse::<i128>() {
+            Ok(id) => u32::try_from(id).map(Wanted::Id).map_err(|_| out_of_range(text)),
+            // So many digits that they are no number either.
+            Err(_) if text.bytes().all(|byte| byte.is_ascii_digit()) => Err(out_of_range(text)),
+            Err(_) => Ok(Wanted::Name(text.to_owned())),
+        }
+    }
+}
+
+/// The user that is asked for, and the group that the image names beside its user; empty: it names none.
+fn wanted_user<'a>(
+    security: &LinuxContainerSecurityContext,
+    image_user: &'a str,
+) -> Result<(Wanted, &'a str), Error> {
+    if let Some(uid) = &security.run_as_user {
+        return Ok((Wanted::Id(number(uid.value)?), ""));
+    }
+    if !security.run_as_username.is_empty() {
+        return Ok((Wanted::parse(&security.run_as_username)?, ""));
+    }
+
+    let (user, group) = image_user.split_once(':').unwrap_or((image_user, ""));
+    let user = if user.is_empty() { Wanted::Id(0) } else { Wanted::parse(user)? };
+    Ok((user, group))
 }
 
 struct Entry {
@@ -97,26 +132,23 @@ struct Entry {
     home: String,
 }
 
-/// By name, or by number.
-fn find_user(passwd: &str, wanted: &str) -> Option<Entry> {
-    let entries = passwd.lines().filter_map(|line| {
-        let fields: Vec<&str> = line.split(':').collect();
-        let [name, _, uid, gid, _, home, ..] = fields.as_slice() else { return None };
+/// The first entry of that name, or of that number.
+fn find_user(passwd: &str, wanted: &Wanted) -> Option<Entry> {
+    let mut entries = passwd.lines().filter_map(|line| {
+        let mut fields = line.split(':');
+        let (name, _, uid, gid) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
+        let home = fields.nth(1)?;
         let (uid, gid) = (uid.parse().ok()?, gid.parse().ok()?);
-        Some(Entry { name: (*name).to_owned(), uid, gid, home: (*home).to_owned() })
+        Some(Entry { name: name.to_owned(), uid, gid, home: home.to_owned() })
     });
-    let entries: Vec<Entry> = entries.collect();
-    let by_number = wanted.parse().ok();
-    let position = entries
-        .iter()
-        .position(|entry| entry.name == wanted)
-        .or_else(|| entries.iter().position(|entry| Some(entry.uid) == by_number))?;
-    entries.into_iter().nth(position)
+    entries.find(|entry| match wanted {
+        Wanted::Id(uid) => entry.uid == *uid,
+        Wanted::Name(name) => entry.name == *name,
+    })
 }
 
 fn find_group(group: &str, wanted: &str) -> Option<u32> {
-    let named = groups(group).find(|(name, _, _)| *name == wanted).map(|(_, gid, _)| gid);
-    named.or_else(|| wanted.parse().ok())
+    groups(group).find(|(name, _, _)| *name == wanted).map(|(_, gid, _)| gid)
 }
 
 /// The groups that name a user as their member.
@@ -135,7 +167,11 @@ fn groups(group: &str) -> impl Iterator<Item = (&str, u32, &str)> {
 }
 
 fn number(number: i64) -> Result<u32, Error> {
-    u32::try_from(number).map_err(|_| Error::Invalid(format!("{number} is no user or group")))
+    u32::try_from(number).map_err(|_| out_of_range(number))
+}
+
+fn out_of_range(id: impl std::fmt::Display) -> Error {
+    Error::Invalid(format!("user or group {id} is out of range: the kernel knows 0 to {}", u32::MAX))
 }
 
 #[cfg(test)]
@@ -178,6 +214,41 @@ mod tests {
         check(&group, "", Some((33, 7, &[7, 50], "/srv")));
         let name = LinuxContainerSecurityContext { run_as_username: "web".to_owned(), ..none };
         check(&name, "", Some((33, 34, &[34, 50], "/srv")));
+    }
+
+    #[test]
+    fn numbers_match_by_number_and_never_by_name() {
+        let passwd = "1000:x:0:0::/root:/bin/sh\n+7:x:0:0::/root:/bin/sh\nweb:x:33:34::/srv:/bin/sh\n";
+        let group = "34:x:0:\nweb:x:34:\nwheel:x:0:1000\n";
+        let check = |security: &LinuxContainerSecurityContext, image: &str, expected: Option<(u32, u32)>| {
+            let made = decide(security, image, passwd, group).ok();
+            assert_eq!(made.as_ref().map(|user| (user.uid, user.gid)), expected, "{image:?}");
+            assert!(made.is_none_or(|user| !user.groups.contains(&0) || user.gid == 0), "{image:?}");
+        };
+
+        let of_image = LinuxContainerSecurityContext::default();
+        check(&of_image, "1000", Some((1000, 0)));
+        check(&of_image, "01000", Some((1000, 0)));
+        check(&of_image, "+7", Some((7, 0)));
+        check(&of_image, "1000:34", Some((1000, 34)));
+        check(&of_image, "web:34", Some((33, 34)));
+        check(&of_image, "web:web", Some((33, 34)));
+        check(&of_image, "-1", None);
+        check(&of_image, "4294967296", None);
+        check(&of_image, &"9".repeat(60), None);
+
+        let by_number = LinuxContainerSecurityContext {
+            run_as_user: Some(Int64Value { value: 1000 }),
+            run_as_group: Some(Int64Value { value: 34 }),
+            ..LinuxContainerSecurityContext::default()
+        };
+        check(&by_number, "root", Some((1000, 34)));
+        let by_name = LinuxContainerSecurityContext {
+            run_as_username: "1000".to_owned(),
+            run_as_group: Some(Int64Value { value: 34 }),
+            ..LinuxContainerSecurityContext::default()
+        };
+        check(&by_name, "", Some((1000, 34)));
     }
 
     #[test]
