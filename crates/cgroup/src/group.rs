@@ -259,10 +259,20 @@ impl Group {
 
     /// The group's folder where a controller is.
     fn folder(&self, controller: &str) -> Option<PathBuf> {
-        match &self.hierarchies {
-            Hierarchies::V1 { controllers } => Some(controllers.get(controller)?.join(&self.path)),
-            Hierarchies::V2 { root } => Some(root.join(&self.path)),
-        }
+        self.mount_and_folder(controller).map(|(_, folder)| folder)
+    }
+
+    /// Where a controller is mounted, and the group's folder there.
+    pub(crate) fn mount_and_folder(&self, controller: &str) -> Option<(&Path, PathBuf)> {
+        let mount = match &self.hierarchies {
+            Hierarchies::V1 { controllers } => controllers.get(controller)?,
+            Hierarchies::V2 { root } => root,
+        };
+        Some((mount, mount.join(&self.path)))
+    }
+
+    pub(crate) fn hierarchies(&self) -> &Hierarchies {
+        &self.hierarchies
     }
 
     /// The group's folder in every hierarchy.
@@ -271,16 +281,23 @@ impl Group {
     }
 }
 
-/// A new group of version 1 has no processors and no memory of its own, and takes nobody in until it has.
-/// It gets what the group above has, which may have to be given that first. Answers with what it has.
-fn inherit(mount: &Path, folder: &Path, file: &str) -> Result<String, Error> {
-    let here = folder.join(file);
-    let own = usage::read(&here).trim().to_owned();
-    let above = folder.parent().filter(|above| above.starts_with(mount));
-    let (true, Some(above)) = (own.is_empty(), above) else { return Ok(own) };
-    let theirs = inherit(mount, above, file)?;
-    write_if_there(&here, &theirs)?;
-    Ok(theirs)
+/// A new group of version 1 has no processors and no memory of its own, and no process can join it until it has: it gets
+/// what the group above has. The groups between the mount and it are given theirs first.
+fn inherit(mount: &Path, folder: &Path, file: &str) -> Result<(), Error> {
+    let mut above: Vec<&Path> = folder.ancestors().take_while(|above| above.starts_with(mount)).collect();
+    above.reverse();
+
+    let mut inherited = String::new();
+    for folder in above {
+        let here = folder.join(file);
+        let own = usage::read(&here).trim().to_owned();
+        if own.is_empty() {
+            write_if_there(&here, &inherited)?;
+        } else {
+            inherited = own;
+        }
+    }
+    Ok(())
 }
 
 /// Lets groups below use all controllers that there are.
@@ -309,16 +326,30 @@ fn write_if_there(file: &Path, value: &str) -> Result<bool, Error> {
     }
 }
 
+/// Removes a folder with all groups below it, the deepest first. Without recursion: a privileged container decides how
+/// deep its groups nest.
 fn remove_tree(folder: &Path) -> Result<(), Error> {
-    let below = match fs::read_dir(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+    let mut found = vec![folder.to_owned()];
+    let mut listed = 0;
+    while let Some(next) = found.get(listed) {
+        let below = groups_in(next)?;
+        found.extend(below);
+        listed += 1;
+    }
+
+    found.iter().rev().try_for_each(|folder| remove_empty(folder))
+}
+
+fn groups_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         other => other.map_err(Error::io("read", folder))?,
     };
-    for entry in below.flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            remove_tree(&entry.path())?;
-        }
-    }
+    let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    Ok(folders.map(|entry| entry.path()).collect())
+}
+
+fn remove_empty(folder: &Path) -> Result<(), Error> {
     for pause in pauses() {
         match fs::remove_dir(folder) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),

@@ -3,6 +3,7 @@
 //! [`Hierarchies`] finds what the host has mounted; a [`Group`] is one path in all of it. Both versions are worked with
 //! through the files of their folders, and nothing is kept in memory: what is on the host is the truth.
 
+mod ceiling;
 mod devices;
 mod group;
 mod hierarchies;
@@ -11,6 +12,7 @@ mod sys;
 mod usage;
 mod weight;
 
+pub use ceiling::Ceiling;
 pub use devices::{Access, DeviceKind, DeviceRule};
 pub use group::{Group, OomFile, Placement};
 pub use hierarchies::{Hierarchies, Version};
@@ -38,6 +40,11 @@ impl Error {
     pub(crate) fn io(deed: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Error::Io { deed, path, source }
+    }
+
+    /// Whether a limit is less than what is in use, and cannot be reclaimed.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::ResourceBusy)
     }
 
     /// Whether the kernel refused a value.

@@ -30,7 +30,7 @@ pub struct MemoryUsage {
 }
 
 /// Version 1 writes this much, rounded to pages, where there is no limit.
-const NO_LIMIT: u64 = i64::MAX as u64 / 2;
+pub(crate) const NO_LIMIT: u64 = i64::MAX as u64 / 2;
 
 pub(crate) fn v1_memory(folder: &Path) -> MemoryUsage {
     let usage = number(&folder.join("memory.usage_in_bytes"));

@@ -18,36 +18,62 @@ use crate::pod::PodView;
 use crate::qos::Class;
 use crate::requests::{limits, requests};
 use crate::spec::resources::{period, quota, shares};
+use crate::worker::chain;
 
 /// The groups of one node's pods. Clones are the same.
 #[derive(Clone)]
 pub(crate) struct PodGroups {
     hierarchies: Arc<Hierarchies>,
     root: String,
-    /// Most processes and threads of a pod.
-    pids: Option<i64>,
+    /// Most processes and threads of a pod; negative: as many as all pods may have.
+    pids: i64,
     /// The shares that pods which ask for something have as a class; 0: none were set yet.
     shared: Arc<AtomicI64>,
 }
 
 impl PodGroups {
-    /// Finds the host's hierarchies, and makes the tree and its branches below `root`.
-    pub(crate) async fn open(root: &str, pids: Option<u32>) -> Result<PodGroups, Error> {
+    /// Makes the tree and its branches below `root`; `together` is what all pods may use.
+    pub(crate) async fn open(
+        hierarchies: &Hierarchies,
+        root: &str,
+        together: Limits,
+        pids: i64,
+    ) -> Result<PodGroups, Error> {
         let groups = PodGroups {
-            hierarchies: Arc::new(Hierarchies::detect()?),
-            root: format!("{}/kubepods", root.trim_end_matches('/')),
-            pids: pids.map(i64::from),
+            hierarchies: Arc::new(hierarchies.clone()),
+            root: tree_below(root),
+            pids,
             shared: Arc::default(),
         };
+
         let made = groups.clone();
         blocking(move || {
             for class in [Class::Guaranteed, Class::Burstable, Class::BestEffort] {
                 made.branch(class).create()?;
             }
-            made.branch(Class::BestEffort).limit(&Limits { cpu_shares: Some(2), ..Limits::default() })
+            made.branch(Class::BestEffort).limit(&Limits { cpu_shares: Some(2), ..Limits::default() })?;
+            made.limit_all(&together)
         })
         .await?;
         Ok(groups)
+    }
+
+    /// Limits what all pods use together. Pods that are there already may use more than a new limit: then the node goes on
+    /// without it.
+    fn limit_all(&self, together: &Limits) -> Result<(), Error> {
+        match self.branch(Class::Guaranteed).limit_as_possible(together) {
+            Ok(missing) if missing.is_empty() => {}
+            Ok(missing) => {
+                let missing = Vec::from_iter(missing).join(", ");
+                tracing::warn!(missing, "the host cannot limit what all pods use together");
+            }
+            Err(error) if error.is_busy() => {
+                let error = chain(&error);
+                tracing::warn!(error, "running pods use more than all pods may; their limit is not set");
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     /// Where the containers of a pod go.
@@ -57,7 +83,7 @@ impl PodGroups {
 
     /// What makes the group of a pod, with the limits of the whole pod; on a thread that may wait.
     pub(crate) fn ensure(&self, pod: &Pod) -> impl FnOnce() -> Result<(), Error> + Send + 'static {
-        let (leaf, limits) = (self.leaf(pod), Limits { pids: self.pids, ..of_pod(pod) });
+        let (leaf, limits) = (self.leaf(pod), Limits { pids: Some(self.pids), ..of_pod(pod) });
         move || {
             leaf.create()?;
             leaf.limit(&limits)
@@ -124,6 +150,11 @@ impl PodGroups {
     fn leaf(&self, pod: &Pod) -> Group {
         self.branch(Class::of(pod)).child(&name_of(pod.uid()))
     }
+}
+
+/// The group of all pods, and what may be used of the machine from there.
+pub(crate) fn tree_below(root: &str) -> String {
+    format!("{}/kubepods", root.trim_end_matches('/'))
 }
 
 fn name_of(uid: &str) -> String {

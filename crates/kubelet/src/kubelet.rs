@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use coracle_cgroup::Hierarchies;
 use coracle_client::{Client, Informer, Informers, Recorder, Resource, Selection, Tasks, Typed, Whole};
 use coracle_cri::v1::RuntimeHandler;
 use coracle_cri::{Images, Runtime};
@@ -13,7 +14,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use tokio::sync::watch;
 
 use crate::backoff::BackOff;
-use crate::cgroups::PodGroups;
+use crate::cgroups::{PodGroups, tree_below};
 use crate::config::Config;
 use crate::env::Environment;
 use crate::hooks::ContainerHooks;
@@ -23,7 +24,8 @@ use crate::layout::Layout;
 use crate::logs;
 use crate::manifests::{self, Manifests};
 use crate::mirrors::Mirrors;
-use crate::node::{self, machine};
+use crate::node::machine::Machine;
+use crate::node::{self, allocatable};
 use crate::parts::{Environments, Hooks, Probes, Volumes};
 use crate::pleg;
 use crate::probes::ContainerProbes;
@@ -145,6 +147,17 @@ impl Kubelet {
         self.roster.clone()
     }
 
+    /// The groups of pods, with what the machine has for pods as their limit.
+    async fn pod_groups(
+        &self,
+        hierarchies: &Hierarchies,
+        machine: &Machine,
+    ) -> Result<PodGroups, coracle_cgroup::Error> {
+        let of_one = self.config.pod_pids.unwrap_or_else(|| allocatable::pids_of_one_pod(machine));
+        let together = allocatable::limits(machine);
+        PodGroups::open(hierarchies, &self.config.cgroup_root, together, of_one).await
+    }
+
     /// Runs the node until it is dropped. Containers go on when it is.
     ///
     /// # Errors
@@ -162,6 +175,9 @@ impl Kubelet {
         for folder in [host.layout.pods(), host.layout.pod_logs(), host.layout.container_links()] {
             tokio::fs::create_dir_all(folder).await?;
         }
+        let hierarchies = Hierarchies::detect()?;
+        let ceiling = hierarchies.group(&tree_below(&self.config.cgroup_root)).ceiling();
+        let machine = Machine::look(host.layout.root(), ceiling);
         let (network, network_seen) = watch::channel(Some("not looked at yet".to_owned()));
         let shared = Arc::new(Shared {
             roster: self.roster.clone(),
@@ -170,12 +186,12 @@ impl Kubelet {
             references,
             probes: Arc::new(probes),
             hooks: Arc::new(ContainerHooks::new(&host)),
-            groups: PodGroups::open(&self.config.cgroup_root, self.config.pod_pids).await?,
+            groups: self.pod_groups(&hierarchies, &machine).await?,
             sysctls: self.config.unsafe_sysctls.clone(),
             publisher: Publisher::new(&host.client, self.pods.clone(), &self.tasks),
             puller: Puller::default(),
             crashes: BackOff::default(),
-            memory: machine::memory(),
+            memory: machine.memory,
             runtime_name: runtime.runtime_name.clone(),
             network: network_seen,
             host: host.clone(),
@@ -183,7 +199,7 @@ impl Kubelet {
         if let Some(address) = self.config.healthz {
             healthz::begin(address, &self.tasks).await;
         }
-        let node = node::Node::new(host.clone(), &self.config, &runtime, network);
+        let node = node::Node::new(host.clone(), &self.config, machine, &runtime, network);
         node.register().await;
         let of_name = format!("metadata.name={}", self.config.node_name);
         let object = host.informers.of::<Whole>(Selection::all(&Resource::of::<Node>()).fields(&of_name));

@@ -51,18 +51,18 @@ pub(super) struct NetworkFlags {
 /// What pods may take of their node.
 #[derive(Args)]
 pub(super) struct PodFlags {
-    /// Most processes and threads of one pod; -1: as many as the machine lets it have
-    #[arg(long, value_name = "COUNT", default_value_t = -1, allow_negative_numbers = true, conflicts_with = "no_node")]
-    pod_max_pids: i64,
+    /// Most processes and threads of one pod; -1: as many as all pods together may have [default: a quarter of that]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true, conflicts_with = "no_node")]
+    pod_max_pids: Option<i64>,
     /// Kernel parameters that pods may set beside the safe ones, separated by commas: names, or how names begin and `*`
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "no_node")]
     pub(super) allowed_unsafe_sysctls: Vec<String>,
 }
 
 impl PodFlags {
-    /// Most processes and threads of one pod.
-    pub(super) fn pids(&self) -> Option<u32> {
-        u32::try_from(self.pod_max_pids).ok().filter(|most| *most > 0)
+    /// Most processes and threads of one pod; 0 is no limit either, as upstream reads it.
+    pub(super) fn pids(&self) -> Option<i64> {
+        self.pod_max_pids.map(|most| if most > 0 { most } else { -1 })
     }
 }
 

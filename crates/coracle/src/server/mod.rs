@@ -6,6 +6,7 @@ mod file;
 mod flags;
 mod kubeconfig;
 pub(crate) mod node;
+mod oom;
 pub(crate) mod place;
 pub(crate) mod pod_network;
 mod scheduler;
@@ -128,6 +129,9 @@ pub(crate) fn expand(arguments: Vec<OsString>) -> Result<Vec<OsString>, FileErro
 
 pub(crate) fn run(command: &Server) -> Result<(), ServerError> {
     process::log(0);
+    if !command.no_node {
+        oom::lower_own_score();
+    }
     process::block_on(serve(command))?
 }
 

@@ -50,7 +50,7 @@ pub(super) struct Settings {
     /// The port that was asked for.
     pub(super) kubelet_port: Option<u16>,
     /// Most processes and threads of one pod.
-    pub(super) pod_pids: Option<u32>,
+    pub(super) pod_pids: Option<i64>,
     pub(super) unsafe_sysctls: Vec<String>,
     pub(super) has_proxy: bool,
     pub(super) has_dns: bool,

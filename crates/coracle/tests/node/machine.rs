@@ -11,10 +11,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use coracle_cgroup::Limits;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::Instant;
+
+use crate::bounds::Bounds;
 
 const CORACLE: &str = env!("CARGO_BIN_EXE_coracle");
 
@@ -25,6 +28,7 @@ pub(crate) struct Machine {
     namespace: String,
     folder: TempDir,
     server: Mutex<Option<Child>>,
+    bounds: Option<Bounds>,
 }
 
 impl Machine {
@@ -35,6 +39,13 @@ impl Machine {
         machine
     }
 
+    /// A machine that may not use more than this.
+    pub(crate) fn bounded(limits: &Limits) -> Machine {
+        let mut machine = Machine::new();
+        machine.bounds = Some(Bounds::new(&machine.namespace, limits));
+        machine
+    }
+
     /// A machine that knows no way but to its neighbours.
     pub(crate) fn isolated() -> Machine {
         static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -42,7 +53,7 @@ impl Machine {
         let namespace = format!("coracle-test-{}-{number}", std::process::id());
         run("ip", &["netns", "add", &namespace]);
         let folder = tempfile::tempdir().unwrap();
-        let machine = Machine { namespace, folder, server: Mutex::default() };
+        let machine = Machine { namespace, folder, server: Mutex::default(), bounds: None };
         for line in [
             "ip link set lo up",
             "ip link add up0 type bridge",
@@ -66,7 +77,9 @@ impl Machine {
     /// A command on this machine. Only its network is another one: mounts are the host's, as they outlive a server.
     pub(crate) fn command(&self, program: impl AsRef<Path>, arguments: &[&str]) -> Command {
         let mut command = Command::new("nsenter");
-        command.arg(format!("--net=/run/netns/{}", self.namespace)).arg(program.as_ref()).args(arguments);
+        command.arg(format!("--net=/run/netns/{}", self.namespace));
+        command.args(self.bounds.as_ref().map(|bounds| format!("--mount={}", bounds.mounts())));
+        command.arg(program.as_ref()).args(arguments);
         command
     }
 
@@ -101,8 +114,15 @@ impl Machine {
     /// The same, with further flags.
     pub(crate) fn begin_with(&self, flags: &[&str]) {
         let log = File::options().create(true).append(true).open(self.log()).unwrap();
-        let server = self
-            .command(CORACLE, &["server", "--node-name", "node-1", "--data-dir"])
+        // A shell, which joins the bounds of the machine and becomes the server.
+        let tasks = self.bounds.iter().flat_map(Bounds::tasks);
+        let join = tasks.map(|tasks| format!("echo $$ > {} && ", tasks.display())).collect::<String>();
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("{join}exec \"$@\""), "sh"]);
+        let server = self.command(CORACLE, &["server", "--node-name", "node-1", "--data-dir"]);
+        let server = command
+            .arg(server.get_program())
+            .args(server.get_args())
             .arg(self.data_dir())
             .args(flags)
             .stdout(File::create(self.said()).unwrap())
@@ -145,6 +165,11 @@ impl Machine {
     /// The process of the server, if one runs.
     pub(crate) fn server_pid(&self) -> Option<u32> {
         self.server().as_ref().map(Child::id)
+    }
+
+    /// Whether the server that was begun last goes on.
+    pub(crate) fn server_runs(&self) -> bool {
+        self.server().as_mut().is_some_and(|server| server.try_wait().unwrap().is_none())
     }
 
     /// Kills the server, as a power cut would.

@@ -4,10 +4,12 @@
 //! side. They need root, as a node does.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
+mod bounds;
 mod by_hand;
 mod cni;
 mod cycles;
 mod dice;
+mod exhaustion;
 mod first_light;
 mod hands;
 mod inventory;

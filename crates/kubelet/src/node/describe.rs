@@ -13,13 +13,11 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Text;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
+use super::allocatable;
 use super::machine::{Machine, architecture};
 use crate::config::Config;
 use crate::status::time;
 
-/// Bytes of memory, and the share of the disk, at which pods would be evicted: pods do not get these.
-const EVICTION_MEMORY: i64 = 100 << 20;
-const EVICTION_DISK_PERCENT: i64 = 10;
 /// How many images a node tells of, the largest ones.
 const IMAGES: usize = 50;
 const NAMES_PER_IMAGE: usize = 5;
@@ -105,13 +103,10 @@ fn capacity(look: &Look<'_>) -> BTreeMap<String, Text> {
 }
 
 fn allocatable(look: &Look<'_>) -> BTreeMap<String, Text> {
-    let Machine { memory, disk, huge_pages, .. } = look.machine;
-    let reserved: i64 = huge_pages.iter().map(|(_, bytes)| bytes).sum();
-    let memory = (memory - EVICTION_MEMORY - reserved).max(0);
-    let mut all = amounts(look, memory, disk - disk / 100 * EVICTION_DISK_PERCENT);
+    let disk = allocatable::disk(look.machine);
+    let mut all = amounts(look, allocatable::memory(look.machine), disk);
     // The rest of a share is told in bytes.
-    let bytes = disk - disk / 100 * EVICTION_DISK_PERCENT;
-    all.insert("ephemeral-storage".to_owned(), text(&Quantity::new(bytes, Format::DecimalSi)));
+    all.insert("ephemeral-storage".to_owned(), text(&Quantity::new(disk, Format::DecimalSi)));
     all
 }
 

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use coracle_cgroup::Ceiling;
+
 /// What a node tells of the machine that it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Machine {
@@ -12,7 +14,10 @@ pub(crate) struct Machine {
     pub(crate) kernel: String,
     pub(crate) os_image: String,
     pub(crate) processors: usize,
+    /// Bytes, as many as its cgroup may use where it is inside a container.
     pub(crate) memory: i64,
+    /// Processes and threads that there can be.
+    pub(crate) pids: i64,
     /// Bytes of swap.
     pub(crate) swap: i64,
     /// Bytes of the file system that pods write to.
@@ -22,8 +27,8 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Looks at the machine; `data` is where pods write to.
-    pub(crate) fn look(data: &Path) -> Machine {
+    /// Looks at the machine; `data` is where pods write to, `ceiling` what the groups leave that pods are in.
+    pub(crate) fn look(data: &Path, ceiling: Ceiling) -> Machine {
         let line = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
         let release = line("/etc/os-release");
         let machine_id = line("/etc/machine-id");
@@ -36,7 +41,8 @@ impl Machine {
             kernel: line("/proc/sys/kernel/osrelease"),
             os_image: pretty_name(&release),
             processors: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-            memory: memory(),
+            memory: at_most(meminfo("MemTotal"), ceiling.memory),
+            pids: at_most(pids(&line), ceiling.pids),
             swap: meminfo("SwapTotal"),
             disk: rustix::fs::statvfs(data).map_or(0, |disk| {
                 i64::try_from(disk.f_blocks.saturating_mul(disk.f_frsize)).unwrap_or(i64::MAX)
@@ -46,9 +52,14 @@ impl Machine {
     }
 }
 
-/// Bytes of memory.
-pub(crate) fn memory() -> i64 {
-    meminfo("MemTotal")
+/// How many processes and threads the kernel has room for.
+fn pids(line: &impl Fn(&str) -> String) -> i64 {
+    let limits = ["/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"];
+    limits.iter().filter_map(|file| line(file).parse().ok()).min().unwrap_or(i64::MAX)
+}
+
+fn at_most(there: i64, ceiling: Option<u64>) -> i64 {
+    ceiling.and_then(|ceiling| i64::try_from(ceiling).ok()).map_or(there, |ceiling| there.min(ceiling))
 }
 
 fn meminfo(name: &str) -> i64 {
@@ -96,11 +107,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_machine_has_no_more_than_its_groups_leave() {
+        let ceiling = Ceiling { memory: Some(64 << 20), pids: Some(100) };
+        let machine = Machine::look(Path::new("/"), ceiling);
+        assert_eq!((machine.memory, machine.pids), (64 << 20, 100));
+    }
+
+    #[test]
     fn files_of_the_kernel_are_read() {
         let text = "MemTotal:       16384 kB\nMemFree:  5 kB\nSwapTotal:  0 kB\n";
         assert_eq!(kilobytes(text, "MemTotal"), 16384);
         assert_eq!(kilobytes(text, "Mem"), 0);
         assert_eq!(pretty_name("NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 13\"\n"), "Debian GNU/Linux 13");
-        assert!(memory() > 0);
+        let machine = Machine::look(Path::new("/"), Ceiling::default());
+        assert!(machine.memory > 0 && machine.pids > 0);
     }
 }

@@ -3,6 +3,7 @@
 //! The lease is the heartbeat: renewed every ten seconds, it says that somebody is there. The status is looked at as
 //! often, but sent only when it says something new, and every five minutes.
 
+pub(crate) mod allocatable;
 mod describe;
 mod lease;
 pub(crate) mod machine;
@@ -45,12 +46,13 @@ impl Node {
     pub(crate) fn new(
         host: Arc<Host>,
         config: &Config,
+        machine: Machine,
         runtime: &VersionResponse,
         network: watch::Sender<Option<String>>,
     ) -> Node {
         Node {
             access: host.client.resource(&Resource::of::<v1::Node>()),
-            machine: Machine::look(host.layout.root()),
+            machine,
             runtime: format!("{}://{}", runtime.runtime_name, runtime.runtime_version),
             config: config.clone(),
             network,
