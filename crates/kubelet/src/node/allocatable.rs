@@ -30,7 +30,7 @@ pub(crate) fn disk(machine: &Machine) -> i64 {
 /// Processes and threads of all pods together. On a machine with few, pods get half.
 pub(crate) fn pids(machine: &Machine) -> i64 {
     let kept = (machine.pids / SYSTEM_PIDS_SHARE).clamp(FEWEST_SYSTEM_PIDS, MOST_SYSTEM_PIDS);
-    (machine.pids - kept).max(machine.pids / 2)
+    (machine.pids - kept).max(machine.pids / 2).max(1)
 }
 
 /// Processes and threads of one pod, where no setting says how many.
