@@ -46,9 +46,13 @@ pub(crate) fn log(verbosity: i64) {
     }
 }
 
+/// The stack of every thread that does a component's work, of which the kernel gives as much as is used. What recurses
+/// does so at most as deep as an object may nest, which takes half of it in a debug build (`tests/users/deep.rs`).
+pub(crate) const STACK: usize = 4 << 20;
+
 /// Runs `work` on a runtime of its own.
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, ProcessError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_multi_thread().thread_stack_size(STACK).enable_all().build();
     Ok(runtime.map_err(ProcessError::Runtime)?.block_on(work))
 }
 

@@ -66,22 +66,44 @@ impl JsonPath {
         parse::path(text)
     }
 
-    /// All that the path leads to.
-    pub fn find<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
+    /// All that the path leads to; nothing, where looking would take more than [`MOST_VISITED`] values.
+    pub fn find<'v>(&'v self, value: &'v Value) -> Vec<&'v Value> {
+        let mut budget = Budget(MOST_VISITED);
+        self.find_within(value, &mut budget).unwrap_or_default()
+    }
+
+    fn find_within<'v>(&'v self, value: &'v Value, budget: &mut Budget) -> Option<Vec<&'v Value>> {
         let mut found = vec![value];
         for step in &self.steps {
             let mut next = Vec::new();
             for value in found {
-                step.take(value, &mut next);
+                step.take(value, &mut next, budget)?;
             }
             found = next;
         }
-        found
+        Some(found)
+    }
+}
+
+/// How many values one search may visit. Each `..` multiplies what the steps before it have found, so that a short path
+/// and a small object could fill the memory.
+const MOST_VISITED: usize = 1 << 16;
+
+/// What is left of it.
+struct Budget(usize);
+
+impl Budget {
+    /// None: it is used up.
+    fn spend(&mut self, values: usize) -> Option<()> {
+        self.0 = self.0.checked_sub(values)?;
+        Some(())
     }
 }
 
 impl Step {
-    fn take<'v>(&self, value: &'v Value, found: &mut Vec<&'v Value>) {
+    /// Adds what this step leads to from a value.
+    fn take<'v>(&'v self, value: &'v Value, found: &mut Vec<&'v Value>, budget: &mut Budget) -> Option<()> {
+        let before = found.len();
         match (self, value) {
             (Step::Member(name), Value::Object(map)) => found.extend(map.get(name)),
             (Step::Element(place), Value::Array(items)) => found.extend(element(items, *place)),
@@ -90,12 +112,17 @@ impl Step {
             }
             (Step::All, Value::Array(items)) => found.extend(items),
             (Step::All, Value::Object(map)) => found.extend(map.values()),
-            (Step::Deep, value) => deep(value, found),
+            (Step::Deep, value) => return deep(value, found, budget),
             (Step::Filter(filter), Value::Array(items)) => {
-                found.extend(items.iter().filter(|item| filter.holds(item)));
+                for item in items {
+                    if filter.holds(item, budget)? {
+                        found.push(item);
+                    }
+                }
             }
             _ => {}
         }
+        budget.spend(1 + found.len() - before)
     }
 }
 
@@ -122,31 +149,42 @@ fn slice(
     items[from..to.max(from)].iter().step_by(by)
 }
 
-fn deep<'v>(value: &'v Value, found: &mut Vec<&'v Value>) {
-    found.push(value);
-    match value {
-        Value::Array(items) => items.iter().for_each(|item| deep(item, found)),
-        Value::Object(map) => map.values().for_each(|value| deep(value, found)),
-        _ => {}
+/// The value itself and all below it, each before what is below it.
+fn deep<'v>(value: &'v Value, found: &mut Vec<&'v Value>, budget: &mut Budget) -> Option<()> {
+    let mut open = vec![value];
+    while let Some(value) = open.pop() {
+        budget.spend(1)?;
+        found.push(value);
+        match value {
+            Value::Array(items) => open.extend(items.iter().rev()),
+            Value::Object(map) => {
+                let first = open.len();
+                open.extend(map.values());
+                open[first..].reverse();
+            }
+            _ => {}
+        }
     }
+    Some(())
 }
 
 impl Filter {
-    fn holds(&self, item: &Value) -> bool {
-        let left = self.left.values(item);
-        let Some((comparison, right)) = &self.compared else { return !left.is_empty() };
-        let right = right.values(item);
+    fn holds(&self, item: &Value, budget: &mut Budget) -> Option<bool> {
+        let left = self.left.values(item, budget)?;
+        let Some((comparison, right)) = &self.compared else { return Some(!left.is_empty()) };
+        let right = right.values(item, budget)?;
+
         // Upstream compares single values only.
-        let ([left], [right]) = (left.as_slice(), right.as_slice()) else { return false };
-        comparison.holds(left, right)
+        let ([left], [right]) = (left.as_slice(), right.as_slice()) else { return Some(false) };
+        Some(comparison.holds(left, right))
     }
 }
 
 impl Operand {
-    fn values<'v>(&'v self, item: &'v Value) -> Vec<&'v Value> {
+    fn values<'v>(&'v self, item: &'v Value, budget: &mut Budget) -> Option<Vec<&'v Value>> {
         match self {
-            Operand::Path(path) => path.find(item),
-            Operand::Literal(value) => vec![value],
+            Operand::Path(path) => path.find_within(item, budget),
+            Operand::Literal(value) => Some(vec![value]),
         }
     }
 }
@@ -217,6 +255,24 @@ mod tests {
         check(".spec.list[?(@.v>1)].k", r#"["b"]"#);
         check(".spec.list[?(@.v)].k", r#"["a","b"]"#);
         check(".spec.list[?(@.v!=1)].k", r#"["b"]"#);
+    }
+
+    #[test]
+    fn filters_nest_only_so_deep() {
+        let nested = |depth: usize| format!(".a{}.b{}", "[?(@".repeat(depth), ")]".repeat(depth));
+        assert!(JsonPath::parse(&nested(16)).is_ok());
+        assert!(JsonPath::parse(&nested(17)).is_err());
+        assert!(JsonPath::parse(&".a[?(@".repeat(200_000)).is_err());
+    }
+
+    #[test]
+    fn a_path_that_multiplies_finds_nothing_instead_of_filling_the_memory() {
+        let object = (0..400).fold(Value::Int(1), |inner, _| Value::Array(vec![inner]));
+        let found = |path: &str| JsonPath::parse(path).unwrap().find(&object).len();
+        assert_eq!(found(".."), 401);
+        assert_eq!(found(&"..".repeat(8)), 0);
+        assert_eq!(found(&"..[*]".repeat(8)), 0);
+        assert_eq!(found("[?(@........)]"), 0);
     }
 
     #[test]

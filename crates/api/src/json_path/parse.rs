@@ -4,7 +4,7 @@ use super::{Comparison, Filter, JsonPath, JsonPathError, Operand, Step};
 use crate::{Text, Value};
 
 pub(super) fn path(text: &str) -> Result<JsonPath, JsonPathError> {
-    let mut reader = Reader { rest: text };
+    let mut reader = Reader { rest: text, filters: 0 };
     let steps = reader.steps()?;
     match reader.rest {
         "" => Ok(JsonPath { steps }),
@@ -16,8 +16,13 @@ fn wrong(why: &str) -> JsonPathError {
     JsonPathError(why.to_owned())
 }
 
+/// Deepest nesting of filters within filters. Who writes a path would have to be able to read it.
+const MOST_FILTERS: usize = 16;
+
 struct Reader<'t> {
     rest: &'t str,
+    /// How many filters what is read now is inside of.
+    filters: usize,
 }
 
 impl Reader<'_> {
@@ -73,7 +78,13 @@ impl Reader<'_> {
     /// What stands between brackets, up to the closing one.
     fn brackets(&mut self) -> Result<Step, JsonPathError> {
         let step = if self.took("?(") {
-            Step::Filter(self.filter()?)
+            if self.filters == MOST_FILTERS {
+                return Err(wrong(&format!("filters are nested more than {MOST_FILTERS} deep")));
+            }
+            self.filters += 1;
+            let filter = self.filter()?;
+            self.filters -= 1;
+            Step::Filter(filter)
         } else if self.rest.starts_with(['\'', '"']) {
             Step::Member(Text::new(self.quoted()?))
         } else {

@@ -32,6 +32,7 @@ use super::place::{Place, nth_address};
 use super::pod_network::PodNetwork;
 use crate::certificates::Pair;
 use crate::instance::Instance;
+use crate::process;
 use crate::world::WORLD;
 
 /// What the node of a cluster has to be told.
@@ -106,6 +107,7 @@ impl Node {
         let threads = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("node")
+            .thread_stack_size(process::STACK)
             .enable_all()
             .build()
             .map_err(NodeError::Threads)?;

@@ -13,6 +13,7 @@ mod clients;
 mod cluster;
 mod controllers;
 mod custom_resources;
+mod deep;
 mod dns;
 mod fixtures;
 mod helm;

@@ -17,6 +17,7 @@ pub(super) struct Tree {
 /// A Rust file.
 pub(super) struct Source {
     pub(super) path: String,
+    pub(super) text: String,
     /// The code without comments and literals; lines are where they were.
     pub(super) code: String,
 }
@@ -29,7 +30,7 @@ pub(super) struct Page {
 
 impl Source {
     pub(super) fn new(path: impl Into<String>, text: &str) -> Source {
-        Source { path: path.into(), code: bare::code_of(text) }
+        Source { path: path.into(), text: text.to_owned(), code: bare::code_of(text) }
     }
 }
 

@@ -2,12 +2,14 @@
 //!
 //! The checkout is read once ([`files`]); of every Rust file there is also its bare code, without comments and literals
 //! ([`bare`]). Over that go the checks, each a pure function to findings: [`rooms`] (who may depend on whom),
-//! [`lengths`] (places that have grown too long), [`words`] (what may not stay in code) and [`links`] (in pages).
+//! [`lengths`] (places that have grown too long), [`recursion`] (what bounds it), [`words`] (what may not stay in code)
+//! and [`links`] (in pages).
 
 mod bare;
 mod files;
 mod lengths;
 mod links;
+mod recursion;
 mod rooms;
 mod words;
 
@@ -20,10 +22,12 @@ pub(crate) fn check(root: &Path) -> Result<Vec<Finding>, ChoreError> {
     let tree = files::read(root)?;
     let packages = metadata::workspace(root)?;
     let allowances = files::text(root, lengths::ALLOWANCES)?;
+    let bounds = files::text(root, recursion::BOUNDS)?;
     let page = files::text(root, rooms::PAGE)?;
     Ok([
         rooms::check(&packages, &page),
         lengths::check(&tree.sources, &allowances),
+        recursion::check(&tree.sources, &bounds),
         words::check(&tree.sources),
         links::check(&tree),
     ]
