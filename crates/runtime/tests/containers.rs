@@ -348,14 +348,55 @@ async fn whoever_attaches_speaks_with_the_first_process() {
             let count = session.stdout.as_mut().unwrap().read(&mut text).await.unwrap();
             seen += &String::from_utf8_lossy(&text[..count]);
         }
+        // On a terminal the end of the input is a character; to end the stream would be to detach.
+        let mut held = None;
         if tty {
             stdin.write_all(&[4]).await.unwrap();
+            held = Some(stdin);
+        } else {
+            drop(stdin);
         }
-        drop(stdin);
         session.stdout.unwrap().read_to_string(&mut seen).await.unwrap();
         assert!(seen.replace('\r', "").ends_with("over\n"), "{seen:?}");
         assert_eq!(session.exit.await.unwrap(), 2);
         assert_eq!(node.ended(&id).await.exit_code, 2);
+        drop(held);
+    }
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attach_ends_with_its_input_where_the_container_can_be_attached_to_again() {
+    let node = Node::new("detach").await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let chatty = "while :; do echo .; sleep 0.01; done & while read line; do echo got $line; done";
+    let config = ContainerConfig { stdin: true, stdin_once: false, ..script("chatty", chatty) };
+    let id = node.run(&sandbox, &pod, config).await;
+    for word in ["one", "two"] {
+        let request = AttachRequest {
+            container_id: id.clone(),
+            stdin: true,
+            stdout: true,
+            stderr: true,
+            ..AttachRequest::default()
+        };
+        let Streaming::Session(mut session) = node.runtime.attach(request).await.unwrap() else {
+            panic!("a session")
+        };
+        let mut stdin = session.stdin.take().unwrap();
+        stdin.write_all(format!("{word}\n").as_bytes()).await.unwrap();
+        let (mut stdout, mut seen) = (session.stdout.unwrap(), String::new());
+        let mut text = vec![0; 64];
+        while !seen.contains(&format!("got {word}")) {
+            let count = stdout.read(&mut text).await.unwrap();
+            seen += &String::from_utf8_lossy(&text[..count]);
+        }
+
+        drop(stdin);
+        // Though it goes on printing, and does not end.
+        stdout.read_to_string(&mut seen).await.unwrap();
+        assert_eq!(session.exit.await.unwrap(), 0);
+        assert_eq!(node.status(&id).await.state(), ContainerState::ContainerRunning);
     }
     node.clear().await;
 }

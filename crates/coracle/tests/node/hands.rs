@@ -31,11 +31,14 @@ fn there_are_ways_into_a_pod() {
     thread::sleep(Duration::from_secs(2));
     machine.kubectl("exec box -- touch /tmp/go");
     machine.until("logs box", |log| log == "one\n");
-    attached.stdin.as_mut().unwrap().write_all(b"word\n").unwrap();
+    // It is held until the end: the client goes when its input ends.
+    let mut words = attached.stdin.take().unwrap();
+    words.write_all(b"word\n").unwrap();
     machine.until("logs box", |log| log == "one\nheard word\n");
     machine.kubectl("exec box -- touch /tmp/end");
     assert_eq!(text(&followed.wait_with_output().unwrap()), "one\nheard word\nthe end\n");
     let attached = attached.wait_with_output().unwrap();
+    drop(words);
     assert!(text(&attached).contains("heard word\nthe end\n"), "{attached:?}");
     machine.until("get pod box -o jsonpath={.status.phase}", |phase| phase == "Succeeded");
     ports(&machine);

@@ -12,6 +12,7 @@ use tokio::io::AsyncWrite;
 use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 
+use super::detaching;
 use super::exec::output;
 use super::{Container, State};
 use crate::error::Error;
@@ -49,7 +50,12 @@ impl Node {
                 stdin = Some(Box::pin(Input::new(input, once)?) as Writer);
             }
         }
-        Ok(Session { stdin, stdout, stderr, resize, exit: exit_of(container) })
+
+        let session = Session { stdin, stdout, stderr, resize, exit: exit_of(container) };
+        // An input that ends for good leaves the client to read the rest of the output. Any other can be attached to
+        // again: then the session ends with the client's input, and the container goes on.
+        let ends_for_good = record.config.stdin_once && !record.config.tty;
+        Ok(if ends_for_good { session } else { detaching::session(session) })
     }
 }
 

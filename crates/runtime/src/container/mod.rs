@@ -2,6 +2,7 @@
 
 mod attach;
 mod create;
+mod detaching;
 mod exec;
 mod kept;
 mod lifecycle;

@@ -1,0 +1,93 @@
+//! A session that ends with its input: then its output ends too, and it is over as if the process had ended well.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use coracle_cri::streaming::{Reader, Session, Writer};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::{oneshot, watch};
+
+/// Makes a session one that ends with its input. One without an input stays as it is.
+pub(super) fn session(session: Session) -> Session {
+    let Session { stdin: Some(stdin), stdout, stderr, resize, exit } = session else { return session };
+    let (attached, seen) = watch::channel(());
+    let until = |reader: Reader| Box::pin(Output { reader, detached: detached(seen.clone()) }) as Reader;
+
+    Session {
+        stdin: Some(Box::pin(Input { writer: stdin, _attached: attached })),
+        stdout: stdout.map(until),
+        stderr: stderr.map(until),
+        resize,
+        exit: earlier(exit, detached(seen.clone())),
+    }
+}
+
+type Detached = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Comes when the sender is dropped, with the input.
+fn detached(mut attached: watch::Receiver<()>) -> Detached {
+    Box::pin(async move { while attached.changed().await.is_ok() {} })
+}
+
+/// The exit code of the process, or 0 if the session is over before.
+fn earlier(exit: oneshot::Receiver<i32>, detached: Detached) -> oneshot::Receiver<i32> {
+    let (sender, either) = oneshot::channel();
+    tokio::spawn(async move {
+        let code = tokio::select! {
+            biased;
+            code = exit => code,
+            () = detached => Ok(0),
+        };
+        // Dropped where the code is not known, as the one that it stands for. The client may have gone.
+        if let Ok(code) = code {
+            sender.send(code).unwrap_or_default();
+        }
+    });
+    either
+}
+
+struct Input {
+    writer: Writer,
+    _attached: watch::Sender<()>,
+}
+
+impl AsyncWrite for Input {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        self.writer.as_mut().poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        self.writer.as_mut().poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        self.writer.as_mut().poll_shutdown(context)
+    }
+}
+
+/// Output that has its end where the session has.
+struct Output {
+    reader: Reader,
+    detached: Detached,
+}
+
+impl AsyncRead for Output {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        // Once it is over it is not asked again: a reader that has told its end is done with.
+        match self.detached.as_mut().poll(context) {
+            Poll::Ready(()) => {
+                self.detached = Box::pin(std::future::ready(()));
+                Poll::Ready(Ok(()))
+            }
+            Poll::Pending => self.reader.as_mut().poll_read(context, buffer),
+        }
+    }
+}
