@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, FileType, Stat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 use rustix::io::Errno;
 
 use crate::open::enter;
@@ -22,6 +22,18 @@ pub struct Found<'a> {
 impl Found<'_> {
     pub fn kind(&self) -> FileType {
         FileType::from_raw_mode(self.about.st_mode)
+    }
+
+    /// Opens what was found, without reading it; none: it has gone, or something else has taken its place.
+    pub fn locate(&self) -> io::Result<Option<OwnedFd>> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let located = match openat(self.folder, self.name, flags, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(None),
+            located => located?,
+        };
+        let now = fstat(&located)?;
+        let is_same = (now.st_dev, now.st_ino) == (self.about.st_dev, self.about.st_ino);
+        Ok(Some(located).filter(|_| is_same))
     }
 }
 

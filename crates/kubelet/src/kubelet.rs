@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use tokio::sync::watch;
 
 use crate::backoff::BackOff;
-use crate::cgroups::PodGroups;
+use crate::cgroups::{PodGroups, blocking};
 use crate::config::Config;
 use crate::env::Environment;
 use crate::hooks::ContainerHooks;
@@ -159,9 +159,8 @@ impl Kubelet {
         };
         let (references, changed) = References::new(&host.client);
         let (probes, results) = ContainerProbes::new(&host);
-        for folder in [host.layout.pods(), host.layout.pod_logs(), host.layout.container_links()] {
-            tokio::fs::create_dir_all(folder).await?;
-        }
+        let layout = host.layout.clone();
+        blocking(move || layout.make()).await?;
         let (network, network_seen) = watch::channel(Some("not looked at yet".to_owned()));
         let shared = Arc::new(Shared {
             roster: self.roster.clone(),
