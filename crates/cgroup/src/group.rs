@@ -309,16 +309,30 @@ fn write_if_there(file: &Path, value: &str) -> Result<bool, Error> {
     }
 }
 
+/// Removes groups, the deepest first. A container that may make groups of its own makes as many as it likes, one below
+/// the other.
 fn remove_tree(folder: &Path) -> Result<(), Error> {
-    let below = match fs::read_dir(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        other => other.map_err(Error::io("read", folder))?,
-    };
-    for entry in below.flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            remove_tree(&entry.path())?;
+    let mut way = vec![folder.to_owned()];
+    while let Some(here) = way.pop() {
+        match first_below(&here)? {
+            Some(below) => way.extend([here, below]),
+            None => remove_empty(&here)?,
         }
     }
+    Ok(())
+}
+
+/// A group directly below another, if there is one.
+fn first_below(folder: &Path) -> Result<Option<PathBuf>, Error> {
+    let below = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        other => other.map_err(Error::io("read", folder))?,
+    };
+    let mut folders = below.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    Ok(folders.next().map(|entry| entry.path()))
+}
+
+fn remove_empty(folder: &Path) -> Result<(), Error> {
     for pause in pauses() {
         match fs::remove_dir(folder) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),

@@ -10,21 +10,20 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::open::open_folder;
-
 /// What only root, or who runs us, may read.
 pub const FOLDER: u32 = 0o700;
-const FILE: u32 = 0o600;
+pub const FILE: u32 = 0o600;
 
 /// Makes a folder, and those above it that are missing, for nobody else.
 pub fn folder(path: &Path) -> io::Result<()> {
     folder_for(path, FOLDER)
 }
 
-/// The same for those whom the mode names. A folder that is there loses what goes beyond the mode.
+/// The same for those whom the mode names. A folder that is there loses what goes beyond the mode, also one on another
+/// disk that an administrator made a link to.
 pub fn folder_for(path: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(mode).create(path)?;
-    tighten(&File::from(open_folder(path)?), mode)
+    tighten(&File::open(path)?, mode)
 }
 
 /// Opens a file for writing that is made, or emptied.

@@ -10,6 +10,7 @@ mod cycles;
 mod dice;
 mod first_light;
 mod hands;
+mod hostile;
 mod inventory;
 mod killed;
 mod machine;

@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use coracle_files::remove_tree;
 use rustix::fs::{Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 use tokio::sync::mpsc;
@@ -35,13 +36,34 @@ impl Staged {
     pub(crate) fn content(&self) -> PathBuf {
         self.path.join("diff")
     }
+
+    /// Deletes the folder now, on a thread that may wait.
+    fn delete(mut self) {
+        delete(&std::mem::take(&mut self.path));
+    }
 }
 
 impl Drop for Staged {
+    /// Whoever drops it may be a task that was cancelled: the folder is deleted on a thread that may wait.
     fn drop(&mut self) {
-        if let Err(error) = files::delete_folder(&self.path) {
-            tracing::warn!(path = ?self.path, %error, "a layer that came to nothing cannot be deleted");
+        let (path, gone) = (std::mem::take(&mut self.path), self.gone.take());
+        if path.as_os_str().is_empty() || !path.exists() {
+            return;
         }
+        let work = move || {
+            delete(&path);
+            drop(gone);
+        };
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(work)),
+            Err(_) => work(),
+        }
+    }
+}
+
+fn delete(staged: &Path) {
+    if let Err(error) = remove_tree(staged) {
+        tracing::warn!(path = ?staged, %error, "a layer that came to nothing cannot be deleted");
     }
 }
 
@@ -138,7 +160,7 @@ impl Store {
             self.set_unneeded_layers_aside(&mut state)?
         };
         // Deleting takes its time, and nobody else has to wait for it.
-        drop(aside);
+        aside.into_iter().for_each(Staged::delete);
         Ok(())
     }
 
