@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use super::{Layer, State, Store, StoreError, failed, files};
 use crate::images::digest::Digest;
 use crate::images::unpack::Unpacked;
+use crate::node::blocking;
 
 /// A folder in which a layer is being made. It goes with this value, unless it is committed.
 pub(crate) struct Staged {
@@ -35,6 +36,11 @@ impl Staged {
     /// Where the layer's content goes.
     pub(crate) fn content(&self) -> PathBuf {
         self.path.join("diff")
+    }
+
+    /// Deletes the folder, and waits until it is gone.
+    pub(crate) async fn discard(self) {
+        blocking(move || self.delete()).await;
     }
 
     /// Deletes the folder now, on a thread that may wait.
