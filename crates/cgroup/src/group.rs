@@ -326,27 +326,27 @@ fn write_if_there(file: &Path, value: &str) -> Result<bool, Error> {
     }
 }
 
-/// Removes a folder with all groups below it, the deepest first. Without recursion: a privileged container decides how
-/// deep its groups nest.
+/// Removes groups, the deepest first. A container that may make groups of its own makes as many as it likes, one below
+/// the other.
 fn remove_tree(folder: &Path) -> Result<(), Error> {
-    let mut found = vec![folder.to_owned()];
-    let mut listed = 0;
-    while let Some(next) = found.get(listed) {
-        let below = groups_in(next)?;
-        found.extend(below);
-        listed += 1;
+    let mut way = vec![folder.to_owned()];
+    while let Some(here) = way.pop() {
+        match first_below(&here)? {
+            Some(below) => way.extend([here, below]),
+            None => remove_empty(&here)?,
+        }
     }
-
-    found.iter().rev().try_for_each(|folder| remove_empty(folder))
+    Ok(())
 }
 
-fn groups_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+/// A group directly below another, if there is one.
+fn first_below(folder: &Path) -> Result<Option<PathBuf>, Error> {
+    let below = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         other => other.map_err(Error::io("read", folder))?,
     };
-    let folders = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    Ok(folders.map(|entry| entry.path()).collect())
+    let mut folders = below.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    Ok(folders.next().map(|entry| entry.path()))
 }
 
 fn remove_empty(folder: &Path) -> Result<(), Error> {

@@ -3,11 +3,14 @@
 //! Keys are ECDSA P-256: an RSA key would cost more than the whole start. What has been made is kept in the data
 //! directory and used again; a lost or foreign file is a clear error, never a silent new authority.
 
+use std::fs::{self, DirBuilder};
+use std::io;
 use std::net::IpAddr;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use coracle_apiserver::serve::CertificateFiles;
+use coracle_files::private;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
     KeyPair, KeyUsagePurpose, SanType,
@@ -47,6 +50,9 @@ impl Certificates {
 
     /// The authority, made on the first start.
     pub(crate) fn authority(&self) -> Result<Pair, CertificateError> {
+        // An older version let everybody in.
+        private::restrict(&self.folder, private::FOLDER)
+            .map_err(|error| CertificateError::File { file: self.folder.clone(), error })?;
         if let Some(pair) = self.load("ca")? {
             return Ok(pair);
         }
@@ -197,22 +203,15 @@ fn named(common_name: &str, organization: Option<&str>) -> CertificateParams {
 /// full disk is no reason not to start.
 pub(crate) fn write_private(file: &Path, text: &str) -> Result<(), CertificateError> {
     use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
     let fail = |error| CertificateError::File { file: file.to_path_buf(), error };
     if fs::read_to_string(file).is_ok_and(|known| known == text) {
-        return Ok(());
+        return private::restrict(file, private::FILE).map_err(fail);
     }
     if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder).map_err(fail)?;
+        DirBuilder::new().recursive(true).mode(private::FOLDER).create(folder).map_err(fail)?;
     }
     let new = file.with_extension("new");
-    let mut out = fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&new)
-        .map_err(fail)?;
+    let mut out = private::create(&new).map_err(fail)?;
     out.write_all(text.as_bytes()).and_then(|()| out.sync_all()).map_err(fail)?;
     fs::rename(&new, file).map_err(fail)
 }

@@ -1,11 +1,13 @@
 //! A component as a process: its runtime, its data directory, the signals that end it, the line that says it is ready.
 
 use std::fmt::Display;
+use std::fs::DirBuilder;
 use std::future::Future;
 use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::process;
 use std::sync::Arc;
-use std::{fs, process};
 
 use coracle_store::embedded::files::RealFiles;
 use coracle_store::embedded::{Config, Embedded, OpenError, SystemClock};
@@ -56,6 +58,16 @@ pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, ProcessErr
     Ok(runtime.map_err(ProcessError::Runtime)?.block_on(work))
 }
 
+/// Runs what may wait on a thread for that.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        // The process ends, and whoever waits here with it.
+        Err(_) => std::future::pending().await,
+    }
+}
+
 /// Runs what `begin` makes. It is told to stop by the first SIGTERM or SIGINT; the second ends the process at once.
 pub(crate) async fn until_signalled<W: Future>(
     begin: impl FnOnce(watch::Receiver<bool>) -> W,
@@ -84,10 +96,15 @@ async fn either(one: &mut Signal, other: &mut Signal) {
     }
 }
 
+/// Makes a data directory. One that is there is its owner's: its mode stays, and what needs more is protected in there.
+pub(crate) fn make_data_dir(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o750).create(folder)
+}
+
 /// The embedded store of a data directory, which is made if it is not there.
 pub(crate) fn open_store(folder: &Path, config: Config) -> Result<Arc<Embedded>, ProcessError> {
     let fail = |error| ProcessError::DataDir { folder: folder.to_path_buf(), error };
-    fs::create_dir_all(folder).map_err(fail)?;
+    make_data_dir(folder).map_err(fail)?;
     let files = RealFiles::new(crate::store::folder(folder)).map_err(fail)?;
     Ok(Arc::new(Embedded::open(config, Arc::new(files), Arc::new(SystemClock::default()))?))
 }

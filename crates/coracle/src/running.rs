@@ -1,11 +1,12 @@
 //! Whether a server runs on a data directory, and which process that is: it holds a lock there and has written its number
 //! beside it. So a number is never that of another process which came later.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
+use coracle_files::private;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -31,7 +32,8 @@ const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 
 fn open(data_dir: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).truncate(false).read(true).write(true).open(data_dir.join(NAME))
+    // Whoever can open it can hold it.
+    private::open_or_create(&data_dir.join(NAME))
 }
 
 /// Says that this process is the server; none: another one is.

@@ -3,7 +3,6 @@
 //! A server that ends leaves its pods running, on purpose. Here they are ended: first the server, so that nobody brings
 //! them back, then the pods through the same runtime that made them, as a kubelet would end them.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +11,7 @@ use std::time::Duration;
 use clap::Args;
 use coracle_cri::Runtime as _;
 use coracle_cri::v1::PodSandboxFilter;
+use coracle_files::remove_tree;
 use coracle_kubelet::shutdown;
 use coracle_proxy::NodeNetwork;
 use coracle_runtime::Runtime;
@@ -150,13 +150,11 @@ async fn remove(instance: &Instance) -> Result<(), TeardownError> {
         coracle_proxy::clean(&instance.service_table())?;
         NodeNetwork { instance: instance.name(), pod_ranges: Vec::new() }.withdraw()?;
     }
-    node::remove_mounts_and_groups(instance);
+    let done = instance.clone();
+    process::blocking(move || node::remove_mounts_and_groups(&done)).await;
     for path in [instance.run_dir(), instance.data_dir.clone()] {
-        match fs::remove_dir_all(&path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(TeardownError::Remove { path, error }),
-        }
+        process::blocking(move || remove_tree(&path).map_err(|error| TeardownError::Remove { path, error }))
+            .await?;
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use tokio::sync::watch;
 
 use crate::backoff::BackOff;
-use crate::cgroups::{PodGroups, tree_below};
+use crate::cgroups::{PodGroups, blocking, tree_below};
 use crate::config::Config;
 use crate::env::Environment;
 use crate::hooks::ContainerHooks;
@@ -172,9 +172,8 @@ impl Kubelet {
         };
         let (references, changed) = References::new(&host.client);
         let (probes, results) = ContainerProbes::new(&host);
-        for folder in [host.layout.pods(), host.layout.pod_logs(), host.layout.container_links()] {
-            tokio::fs::create_dir_all(folder).await?;
-        }
+        let layout = host.layout.clone();
+        blocking(move || layout.make()).await?;
         let hierarchies = Hierarchies::detect()?;
         let ceiling = hierarchies.group(&tree_below(&self.config.cgroup_root)).ceiling();
         let machine = Machine::look(host.layout.root(), ceiling);

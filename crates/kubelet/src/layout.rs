@@ -10,7 +10,12 @@
 //! <logs>/containers/<name>_<namespace>_<container>-<id>.log   a link to it
 //! ```
 
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+
+use coracle_files::private;
 
 use crate::pod::PodId;
 
@@ -25,6 +30,15 @@ impl Layout {
     /// Everything below one folder: `<data>/kubelet` and `<data>/log`.
     pub fn below(data: &Path) -> Layout {
         Layout { root: data.join("kubelet"), logs: data.join("log") }
+    }
+
+    /// Makes the folders that all pods share, with upstream's modes.
+    pub(crate) fn make(&self) -> io::Result<()> {
+        for folder in [self.root.clone(), self.pods(), self.pod_logs()] {
+            private::folder_for(&folder, 0o750)?;
+        }
+        // Collectors of logs need not be administrators to follow the links.
+        DirBuilder::new().recursive(true).mode(0o755).create(self.container_links())
     }
 
     /// `/var/lib/kubelet`, upstream.

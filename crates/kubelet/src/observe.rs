@@ -1,28 +1,50 @@
 //! Asking the runtime about one pod.
 //!
 //! Workers ask before they decide, so that what they decide on is never older than what they did last. Of containers that
-//! have ended, their last words are read: the file they may leave, or the end of their log.
+//! have ended, termination messages are read: the file that the kubelet gave them for that, or the end of their log.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use coracle_cri::v1::{ContainerFilter, ContainerState, ContainerStatus, PodSandboxFilter, PodSandboxStatus};
 use coracle_cri::{Error, Result, Runtime};
+use coracle_files::read;
 
+use crate::cgroups::blocking;
+use crate::layout::Layout;
 use crate::observed::{Observed, Seen, State};
 use crate::server::logs::end_of;
 use crate::spec::labels::POD_UID;
 
-/// Most bytes of a file of last words.
-const WORDS: u64 = 4096;
-/// Most lines of a log that stand for last words, and most bytes of what these lines say.
+/// Most bytes of a termination message.
+const LONGEST_MESSAGE: u64 = 4096;
+/// Most lines of a log that stand for a termination message, and most bytes of what these lines say.
 const LOG_LINES: u64 = 80;
 const LOG_BYTES: usize = 2048;
 
 /// What the runtime says of a pod now.
 pub(crate) async fn observe(runtime: &dyn Runtime, uid: &str) -> Result<Observed> {
+    Ok(ask(runtime, uid).await?.0)
+}
+
+/// The same, with the termination messages of containers that have ended.
+pub(crate) async fn observe_with_messages(
+    runtime: &dyn Runtime,
+    layout: &Layout,
+    uid: &str,
+) -> Result<Observed> {
+    let (mut observed, containers) = ask(runtime, uid).await?;
+    for seen in &mut observed.containers {
+        if let Some(status) = containers.iter().find(|status| status.id == seen.id) {
+            let own = layout.container(uid, &seen.name);
+            add_message(seen, status, &own).await;
+        }
+    }
+    Ok(observed)
+}
+
+async fn ask(runtime: &dyn Runtime, uid: &str) -> Result<(Observed, Vec<ContainerStatus>)> {
     let label = HashMap::from([(POD_UID.to_owned(), uid.to_owned())]);
     let filter = PodSandboxFilter { label_selector: label.clone(), ..Default::default() };
     let mut sandboxes: Vec<PodSandboxStatus> = Vec::new();
@@ -30,19 +52,14 @@ pub(crate) async fn observe(runtime: &dyn Runtime, uid: &str) -> Result<Observed
         let status = gone(runtime.pod_sandbox_status(&sandbox.id, false).await)?;
         sandboxes.extend(status.and_then(|answer| answer.status));
     }
+
     let filter = ContainerFilter { label_selector: label, ..Default::default() };
     let mut containers: Vec<ContainerStatus> = Vec::new();
     for container in runtime.list_containers(filter).await? {
         let status = gone(runtime.container_status(&container.id, false).await)?;
         containers.extend(status.and_then(|answer| answer.status));
     }
-    let mut observed = Observed::of(&sandboxes, &containers);
-    for seen in &mut observed.containers {
-        if let Some(status) = containers.iter().find(|status| status.id == seen.id) {
-            add_last_words(seen, status).await;
-        }
-    }
-    Ok(observed)
+    Ok((Observed::of(&sandboxes, &containers), containers))
 }
 
 /// What went away between two questions is not there.
@@ -54,36 +71,77 @@ fn gone<T>(answer: Result<T>) -> Result<Option<T>> {
     }
 }
 
-async fn add_last_words(seen: &mut Seen, status: &ContainerStatus) {
+/// Adds the termination message of a container that has ended. `own` is where the kubelet makes files for messages.
+async fn add_message(seen: &mut Seen, status: &ContainerStatus, own: &Path) {
     if status.state() != ContainerState::ContainerExited {
         return;
     }
     let (place, log_counts) = seen.message_place();
-    let mount = status.mounts.iter().find(|mount| !place.is_empty() && mount.container_path == place);
-    let left = mount.and_then(|mount| tail(&mount.host_path, WORDS)).unwrap_or_default();
-    let words = match log_counts && left.is_empty() && status.exit_code != 0 {
+    let left = match message_file(status, place, own) {
+        Some(file) => blocking(move || message_in(&file)).await,
+        None => String::new(),
+    };
+    let text = match log_counts && left.is_empty() && status.exit_code != 0 {
         true => match end_of(Path::new(&status.log_path), LOG_LINES, LOG_BYTES).await {
             Ok(end) => String::from_utf8_lossy(&end).into_owned(),
             Err(error) => format!("Error on reading termination message from logs: {error}"),
         },
         false => left,
     };
+
     if let State::Exited { message, .. } = &mut seen.state
-        && !words.is_empty()
+        && !text.is_empty()
     {
         if !message.is_empty() {
             message.push_str(": ");
         }
-        message.push_str(&words);
+        message.push_str(&text);
     }
 }
 
-/// The last bytes of a file, as far as they are text; none: there is no such file.
-fn tail(path: &str, bytes: u64) -> Option<String> {
-    let mut file = File::open(path).ok()?;
-    let length = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(bytes))).ok()?;
-    let mut text = Vec::new();
-    file.take(bytes).read_to_end(&mut text).ok()?;
-    Some(String::from_utf8_lossy(&text).into_owned())
+/// The file that the kubelet mounted at a path of a container. A volume may be mounted there too, with whatever the pod
+/// likes in it: that one is never read.
+fn message_file(status: &ContainerStatus, place: &str, own: &Path) -> Option<PathBuf> {
+    let mut mounts = status.mounts.iter().filter(|mount| !place.is_empty() && mount.container_path == place);
+    let is_own = |path: &&Path| path.parent() == Some(own);
+    mounts.find_map(|mount| Some(Path::new(&mount.host_path)).filter(is_own).map(Path::to_owned))
+}
+
+/// The end of a file, as far as it is text; nothing where there is no such file.
+fn message_in(file: &Path) -> String {
+    let tail = read::open_regular(file).and_then(|opened| read::tail(opened, LONGEST_MESSAGE));
+    match tail {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => format!("Error on reading termination log {}: {error}", file.display()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use coracle_cri::v1::Mount;
+
+    use super::*;
+
+    #[test]
+    fn only_the_kubelets_own_file_holds_a_termination_message() {
+        let own = Path::new("/pods/uid/containers/c");
+        let check = |mounts: &[(&str, &str)], expected: Option<&str>| {
+            let mount = |(from, to): &(&str, &str)| Mount {
+                host_path: (*from).to_owned(),
+                container_path: (*to).to_owned(),
+                ..Mount::default()
+            };
+            let status =
+                ContainerStatus { mounts: mounts.iter().map(mount).collect(), ..ContainerStatus::default() };
+            assert_eq!(message_file(&status, "/dev/end", own).as_deref(), expected.map(Path::new));
+        };
+        let (ours, volume) = ("/pods/uid/containers/c/01234567", "/pods/uid/volume-subpaths/v/c/0");
+        check(&[(ours, "/dev/end")], Some(ours));
+        check(&[(volume, "/dev/end"), (ours, "/dev/end")], Some(ours));
+        check(&[(volume, "/dev/end")], None);
+        check(&[("/pods/uid/containers/other/01234567", "/dev/end")], None);
+        check(&[(ours, "/elsewhere")], None);
+        check(&[], None);
+    }
 }

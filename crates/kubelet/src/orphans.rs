@@ -9,14 +9,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use coracle_files::remove_tree;
 use futures_util::future::join_all;
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::cgroups::blocking;
 use crate::ending::{Ending, pods};
 use crate::kubelet::Shared;
+use crate::layout::Layout;
 use crate::logs;
 use crate::pod::PodView;
+use crate::roster::Roster;
 
 /// How long a container may take whose pod never said.
 const GRACE: Duration = Duration::from_secs(2);
@@ -72,23 +75,29 @@ async fn end_pod(shared: &Arc<Shared>, pod: &Pod) -> coracle_cri::Result<()> {
 
 /// Whether all went.
 async fn remove_logs(shared: &Shared) -> bool {
-    let host = &shared.host;
+    let (layout, roster) = (shared.host.layout.clone(), shared.roster.clone());
+    blocking(move || {
+        let removed = remove_logs_of_unknown(&layout, &roster);
+        let unlinked = logs::remove_dangling(&layout);
+        if let Err(error) = &unlinked {
+            tracing::warn!(%error, "links to logs are not removed");
+        }
+        removed && unlinked.is_ok()
+    })
+    .await
+}
+
+fn remove_logs_of_unknown(layout: &Layout, roster: &Roster) -> bool {
     let mut all = true;
-    let Ok(mut entries) = tokio::fs::read_dir(host.layout.pod_logs()).await else { return all };
-    while let Ok(Some(entry)) = entries.next_entry().await {
+    for entry in std::fs::read_dir(layout.pod_logs()).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let uid = name.rsplit('_').next().unwrap_or_default();
-        if !shared.roster.knows(uid)
-            && let Err(error) = tokio::fs::remove_dir_all(entry.path()).await
+        if !roster.knows(uid)
+            && let Err(error) = remove_tree(&entry.path())
         {
             tracing::warn!(folder = %entry.path().display(), %error, "logs are not removed");
             all = false;
         }
-    }
-    let layout = host.layout.clone();
-    if let Err(error) = blocking(move || logs::remove_dangling(&layout)).await {
-        tracing::warn!(%error, "links to logs are not removed");
-        all = false;
     }
     all
 }

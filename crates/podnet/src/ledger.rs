@@ -5,9 +5,10 @@
 //! under another name and renamed. Nothing is synced: what a power cut takes from the disk it takes from the pods too.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, DirBuilder, Permissions};
 use std::io;
 use std::net::IpAddr;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -41,7 +42,7 @@ impl Ledger {
     /// Reads what is there. A file that cannot be read is the rest of a broken disk; it is said and thrown away, since its
     /// sandbox cannot be told from one that is gone.
     pub(crate) fn open(folder: &Path) -> Result<Self, LedgerError> {
-        fs::create_dir_all(folder).map_err(io_error("make", folder))?;
+        make_private(folder).map_err(io_error("make", folder))?;
         let mut records = BTreeMap::new();
         for entry in fs::read_dir(folder).map_err(io_error("read", folder))? {
             let path = entry.map_err(io_error("read", folder))?.path();
@@ -116,6 +117,12 @@ const RECORD: &str = "json";
 
 fn is_record(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == RECORD)
+}
+
+/// Makes a folder that only root enters, also where it was another before.
+pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    fs::set_permissions(folder, Permissions::from_mode(0o700))
 }
 
 fn io_error(deed: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LedgerError {

@@ -8,6 +8,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use coracle_cri::v1::{ContainerConfig, PodSandboxConfig};
+use coracle_files::private;
 use prost::Message;
 
 use crate::error::Error;
@@ -74,7 +75,8 @@ pub(crate) fn save(folder: &Path, record: &impl Message) -> Result<(), Error> {
     record.encode(&mut state).expect("a vector has room for everything");
     let length = u32::try_from(state.len() - LENGTH).expect("a record is far below 4 GiB");
     state[..LENGTH].copy_from_slice(&length.to_le_bytes());
-    let append = || File::options().append(true).create(true).open(&path)?.write_all(&state);
+    // The environment of a container is in there, with its secrets.
+    let append = || private::append(&path)?.write_all(&state);
     append().map_err(Error::io("write", &path))
 }
 
@@ -91,6 +93,8 @@ pub(crate) fn mend(folder: &Path) -> Result<(), Error> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         bytes => bytes.map_err(Error::io("read", &path))?,
     };
+    // One of an older version may be open to everybody.
+    private::restrict(&path, private::FILE).map_err(Error::io("protect", &path))?;
     let whole = last_whole(&bytes).1;
     if whole < bytes.len() { cut(&path, whole).map_err(Error::io("mend", &path)) } else { Ok(()) }
 }

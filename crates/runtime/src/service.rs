@@ -12,6 +12,7 @@ use coracle_cgroup::Hierarchies;
 use coracle_cri::streaming::{PortStream, Streaming};
 use coracle_cri::v1::*;
 use coracle_cri::{Events, Result};
+use coracle_files::private;
 use coracle_podnet::PodNetwork;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -41,8 +42,10 @@ impl Runtime {
     ) -> std::result::Result<Self, Error> {
         let hierarchies = Hierarchies::detect()?;
         let (config, hierarchies, program) = blocking(move || {
-            for folder in [config.sandbox_records(), config.container_records(), config.programs()] {
-                fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+            let (root, state) = (config.root.clone(), config.state.clone());
+            let below = [config.sandbox_records(), config.container_records(), config.programs()];
+            for folder in [root, state].iter().chain(&below) {
+                private::folder(folder).map_err(Error::io("create", folder))?;
             }
             let program = Program::install(&config.programs())?;
             Ok::<_, Error>((config, hierarchies, program))

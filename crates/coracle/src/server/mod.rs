@@ -13,7 +13,6 @@ mod scheduler;
 mod simulated;
 
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -138,7 +137,7 @@ pub(crate) fn run(command: &Server) -> Result<(), ServerError> {
 async fn serve(command: &Server) -> Result<(), ServerError> {
     let folder = &command.data_dir;
     let unusable = |error| ProcessError::DataDir { folder: folder.clone(), error };
-    fs::create_dir_all(folder).map_err(unusable)?;
+    process::make_data_dir(folder).map_err(unusable)?;
     let instance = Instance::of(folder).map_err(unusable)?;
     running::begin(&instance.data_dir)
         .map_err(unusable)?

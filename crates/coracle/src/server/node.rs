@@ -32,7 +32,7 @@ use super::place::{Place, nth_address};
 use super::pod_network::PodNetwork;
 use crate::certificates::Pair;
 use crate::instance::Instance;
-use crate::process;
+use crate::process::{self, blocking};
 use crate::world::WORLD;
 
 /// What the node of a cluster has to be told.
@@ -149,10 +149,10 @@ async fn open(
 ) -> Result<(), NodeError> {
     let Settings { instance, place, .. } = &settings;
     let forwarding = NodeNetwork { instance: instance.name(), pod_ranges: vec![place.cluster_cidr] };
-    on_disk(move || forwarding.prepare()).await?;
+    blocking(move || forwarding.prepare()).await?;
     let network = PodNetwork::open(instance, place.cni.as_ref(), Some(place)).await?;
     let config = images(instance);
-    let images = on_disk(move || ImageStore::open(config)).await?;
+    let images = blocking(move || ImageStore::open(config)).await?;
     images.add_built_in().await?;
     // Watched before it is read, so that nothing comes in between.
     let arrivals = Arrivals::at(&instance.preload());
@@ -175,14 +175,6 @@ async fn open(
     Ok(())
 }
 
-async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // The process ends, and whoever waits here with it.
-        Err(_) => std::future::pending().await,
-    }
-}
 /// Listens on the kubelet's port, or on a free one where nobody has asked for that port.
 async fn listen(settings: &Settings) -> Result<TcpListener, NodeError> {
     let port = settings.kubelet_port.unwrap_or(settings.place.kubelet_port);
@@ -368,25 +360,10 @@ pub(crate) fn remove_mounts_and_groups(instance: &Instance) {
         // Supervisors of pods that could not be ended in time go with the cluster.
         group.child("supervisors").kill()?;
         group.kill()?;
-        group.folders().iter().for_each(|folder| remove_groups(folder));
-        Ok(())
+        group.remove()
     });
     if let Err(error) = removed {
         tracing::warn!(%error, "the cgroups cannot be removed");
-    }
-}
-
-/// A folder of groups with all below it, the deepest first.
-fn remove_groups(folder: &Path) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            remove_groups(&entry.path());
-        }
-    }
-    if let Err(error) = fs::remove_dir(folder)
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        tracing::warn!(path = %folder.display(), %error, "a cgroup cannot be removed");
     }
 }
 

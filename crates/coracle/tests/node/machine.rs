@@ -290,6 +290,15 @@ impl Drop for Machine {
         if self.data_dir().exists() {
             drop(self.coracle(&["reset", "--yes"]).status());
         }
+        if thread::panicking() {
+            // A cluster that could not be removed may have left what no temporary folder could remove either.
+            drop(
+                Command::new("umount")
+                    .args(["--quiet", "--recursive", "--lazy"])
+                    .arg(self.data_dir())
+                    .status(),
+            );
+        }
         drop(Command::new("ip").args(["netns", "delete", &self.namespace]).status());
     }
 }

@@ -12,6 +12,7 @@ mod dice;
 mod exhaustion;
 mod first_light;
 mod hands;
+mod hostile;
 mod inventory;
 mod killed;
 mod machine;

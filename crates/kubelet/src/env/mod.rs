@@ -12,13 +12,17 @@ mod tests;
 mod variables;
 
 use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use coracle_client::{Informer, Resource, Selection, Typed};
+use coracle_files::read;
 use k8s_openapi::api::core::v1::{Container, Node, Pod, Service};
 
+use crate::cgroups::blocking;
 use crate::downward::{Amounts, PodAddresses};
 use crate::host::Host;
 use crate::layout::Layout;
@@ -80,7 +84,7 @@ impl Environment {
             services,
             config_maps,
             secrets,
-            files: self.files(pod, container),
+            files: self.files(pod, container).await,
         };
         variables(&given)
     }
@@ -112,24 +116,37 @@ impl Environment {
     }
 
     /// The files of variables that a container names.
-    fn files(&self, pod: &Pod, container: &Container) -> BTreeMap<(String, String), EnvFile> {
+    async fn files(&self, pod: &Pod, container: &Container) -> BTreeMap<(String, String), EnvFile> {
         let sources = container.env.iter().flatten().filter_map(|variable| variable.value_from.as_ref());
         let wanted = sources.filter_map(|source| source.file_key_ref.as_ref());
-        let read = wanted.map(|wanted| {
+        let mut files = BTreeMap::new();
+        for wanted in wanted {
             let file = match volumes::host_path(&self.layout, pod, &wanted.volume_name) {
                 None => EnvFile::NoVolume,
-                Some(volume) => EnvFile::Read {
-                    text: volumes::open_inside(&volume, &wanted.path)
-                        .and_then(std::io::read_to_string)
-                        .inspect_err(|error| tracing::warn!(pod = %pod.id(), %error, "a file of variables"))
-                        .ok(),
-                    path: volume.join(&wanted.path),
-                },
+                Some(volume) => {
+                    let path = volume.join(&wanted.path);
+                    let below = wanted.path.clone();
+                    let text = blocking(move || file_text(&volume, &below)).await;
+                    let text = text
+                        .inspect_err(|error| {
+                            tracing::warn!(pod = %pod.id(), %error, "cannot read a file of environment variables");
+                        })
+                        .ok();
+                    EnvFile::Read { text, path }
+                }
             };
-            ((wanted.volume_name.clone(), wanted.path.clone()), file)
-        });
-        read.collect()
+            files.insert((wanted.volume_name.clone(), wanted.path.clone()), file);
+        }
+        files
     }
+}
+
+/// Most bytes of a file of variables: a pod's containers write it, and all of it is held.
+const LONGEST_FILE: u64 = 1 << 20;
+
+fn file_text(volume: &Path, below: &str) -> io::Result<String> {
+    let bytes = read::whole(volumes::open_inside(volume, below)?, LONGEST_FILE)?;
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 type ConfigMaps = BTreeMap<String, Result<BTreeMap<String, String>, crate::references::ReferenceError>>;

@@ -4,16 +4,18 @@
 //! aside is compressed only when it is not the newest any more: whoever collects logs may still be reading it. Only logs
 //! of containers that run are looked at; others do not grow.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use coracle_api::time::{Time, Timestamp};
 use coracle_cri::v1::{ContainerFilter, ContainerState, ContainerStateValue};
+use coracle_files::{private, read};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use crate::cgroups::blocking;
 use crate::host::Host;
 
 /// How large logs may get.
@@ -67,7 +69,7 @@ async fn look_at(host: &Host, rotation: &LogRotation, id: &str) -> Result<(), Ro
     }
     let path = PathBuf::from(status.log_path);
     let failed = |source| RotationError::File { path: path.clone(), source };
-    match tokio::fs::metadata(&path).await {
+    match tokio::fs::symlink_metadata(&path).await {
         Ok(found) if found.len() < rotation.max_size => return Ok(()),
         Ok(_) => {}
         // Somebody took it away: what is printed from now on is kept.
@@ -95,10 +97,14 @@ async fn look_at(host: &Host, rotation: &LogRotation, id: &str) -> Result<(), Ro
 
 /// Removes a log, with all that was moved aside of it. What is gone already, or does not go, goes with the pod.
 pub(crate) async fn remove(log: &Path) {
-    let names = names_beside(log).unwrap_or_default();
-    for path in names.iter().map(|name| log.with_file_name(name)).chain([log.to_owned()]) {
-        tokio::fs::remove_file(path).await.unwrap_or_default();
-    }
+    let log = log.to_owned();
+    blocking(move || {
+        let names = names_beside(&log).unwrap_or_default();
+        for path in names.iter().map(|name| log.with_file_name(name)).chain([log.clone()]) {
+            fs::remove_file(path).unwrap_or_default();
+        }
+    })
+    .await;
 }
 
 /// Removes and compresses what was moved aside, so that one more may come.
@@ -143,8 +149,8 @@ const PART: &str = ".tmp";
 
 fn compress(log: &Path) -> io::Result<()> {
     let (part, whole) = (beside(log, &PART[1..]), beside(log, &COMPRESSED[1..]));
-    let mut from = File::open(log)?;
-    let to = File::create(&part)?;
+    let mut from = read::open_regular(log)?;
+    let to = private::create(&part)?;
     to.set_permissions(from.metadata()?.permissions())?;
     let mut encoder = GzEncoder::new(to, Compression::default());
     io::copy(&mut from, &mut encoder)?;
@@ -169,6 +175,7 @@ fn stamp(now: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::io::Read as _;
 
     use super::*;

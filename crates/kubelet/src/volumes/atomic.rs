@@ -12,13 +12,13 @@
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{
-    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink,
-};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use coracle_api::go_text::Quoted;
 use coracle_api::time::{Time, Timestamp};
+use coracle_files::{Found, open_folder, read, remove_tree, walk};
 use rustix::fs::{AtFlags, CWD, Uid, chownat};
 
 use super::contents::{Contents, FileContent};
@@ -77,7 +77,7 @@ pub(super) fn write(
         let fresh = dir.join(&name);
         let made = publish(dir, &name, &contents, give);
         if let Err(error) = made {
-            remove_if_there(&fresh).map_err(at(&fresh))?;
+            remove_tree(&fresh).map_err(at(&fresh))?;
             return Err(at(&fresh)(error));
         }
     }
@@ -85,7 +85,7 @@ pub(super) fn write(
     if let Some(old) = current {
         hide_others(dir, &contents).map_err(at(dir))?;
         if !same {
-            remove_if_there(&old).map_err(at(&old))?;
+            remove_tree(&old).map_err(at(&old))?;
         }
     }
     Ok(())
@@ -160,37 +160,37 @@ fn hide_others(dir: &Path, contents: &Contents) -> io::Result<()> {
 
 /// Whether a folder holds exactly these files.
 fn holds(current: &Path, contents: &Contents) -> io::Result<bool> {
-    let mut there = BTreeSet::new();
-    match walk(current, Path::new(""), &mut there) {
+    let there = match open_folder(current).and_then(count_files) {
         Err(error) if is_missing(&error) => return Ok(false),
-        done => done?,
-    }
-    let wanted: BTreeSet<PathBuf> = contents.keys().map(PathBuf::from).collect();
-    if there != wanted {
+        there => there?,
+    };
+    if there != contents.len() {
         return Ok(false);
     }
     for (path, file) in contents {
-        let full = current.join(path);
-        let written = fs::metadata(&full)?;
-        if written.size() != u64::try_from(file.data.len()).unwrap_or(u64::MAX)
-            || fs::read(&full)? != file.data
-        {
-            return Ok(false);
+        let limit = u64::try_from(file.data.len()).unwrap_or(u64::MAX);
+        let written = read::open_regular(&current.join(path)).and_then(|file| read::whole(file, limit));
+        match written {
+            Ok(written) if written == file.data => {}
+            // Another one is there, or one that is longer.
+            Ok(_) => return Ok(false),
+            Err(error) if is_missing(&error) || error.kind() == io::ErrorKind::FileTooLarge => {
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
         }
     }
     Ok(true)
 }
 
-fn walk(root: &Path, below: &Path, found: &mut BTreeSet<PathBuf>) -> io::Result<()> {
-    for entry in fs::read_dir(root.join(below))? {
-        let entry = entry?;
-        let path = below.join(entry.file_name());
-        match entry.file_type()?.is_dir() {
-            true => walk(root, &path, found)?,
-            false => drop(found.insert(path)),
-        }
-    }
-    Ok(())
+/// How many entries below a folder are no folders.
+fn count_files(folder: OwnedFd) -> io::Result<usize> {
+    let mut count = 0;
+    walk(folder, &mut |found: &Found<'_>| {
+        count += usize::from(!found.kind().is_dir());
+        Ok(())
+    })?;
+    Ok(count)
 }
 
 /// What a writer that did not come to its end has left.
@@ -201,7 +201,7 @@ fn clear_left_over(dir: &Path, current: Option<&Path>) -> io::Result<()> {
         if name == NEW_DATA {
             fs::remove_file(&path)?;
         } else if name.starts_with("..") && name != DATA && Some(path.as_path()) != current {
-            remove_if_there(&path)?;
+            remove_tree(&path)?;
         }
     }
     Ok(())
@@ -250,19 +250,14 @@ fn is_missing(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound
 }
 
-fn remove_if_there(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if is_missing(&error) => Ok(()),
-        done => done,
-    }
-}
-
 fn at(path: &Path) -> impl Fn(io::Error) -> AtomicError {
     move |source| AtomicError::Io { path: path.to_path_buf(), source }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
     use super::*;
 
     const NOON: Timestamp = Timestamp::from_unix(1_772_366_400, 0);

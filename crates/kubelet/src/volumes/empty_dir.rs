@@ -9,6 +9,7 @@ use std::str::FromStr as _;
 
 use coracle_api::go_text::Quoted;
 use coracle_api::quantity::Quantity;
+use coracle_files::remove_tree;
 use k8s_openapi::api::core::v1::{EmptyDirVolumeSource, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as Written;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
@@ -131,16 +132,12 @@ pub(super) fn make(dir: &Path, medium: &Medium, is_ready: bool) -> Result<bool, 
 
 /// Takes a folder away, whatever it is made of. Idempotent.
 pub(super) fn tear_down(dir: &Path, marker: &Path) -> Result<(), EmptyDirError> {
-    let gone = |done: io::Result<()>| match done {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done,
-    };
     // First the marker: what is half gone must not look ready.
-    gone(fs::remove_dir_all(marker)).map_err(|source| failed("remove", marker, source))?;
+    remove_tree(marker).map_err(|source| failed("remove", marker, source))?;
     while is_mount_point(dir).map_err(|source| failed("stat", dir, source))? {
         unmount(dir, UnmountFlags::NOFOLLOW).map_err(|error| failed("unmount", dir, error.into()))?;
     }
-    gone(fs::remove_dir_all(dir)).map_err(|source| failed("remove", dir, source))
+    remove_tree(dir).map_err(|source| failed("remove", dir, source))
 }
 
 /// Everybody may write into it, whatever the umask says; what leads to it is the kubelet's.

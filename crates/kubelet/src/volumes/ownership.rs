@@ -1,13 +1,12 @@
 //! Whose the files of a volume are: the pod's group gets them (`fsGroup`).
 
-use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::Path;
 
+use coracle_files::{Found, open_folder, walk};
 use k8s_openapi::api::core::v1::{Container, Pod};
-use rustix::fs::{AtFlags, CWD, Gid, chownat};
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, chmodat, chownat, fstat};
 
 use crate::pod::{PodView as _, of_ephemeral};
 
@@ -39,31 +38,38 @@ impl Group {
 
     /// Gives a folder with all that is in it to the group. A file that cannot be given is passed over, as upstream does.
     pub(super) fn take_all(&self, root: &Path, access: Access) -> io::Result<()> {
-        let found = fs::symlink_metadata(root)?;
-        if found.is_dir() {
-            for entry in fs::read_dir(root)? {
-                self.take_all(&entry?.path(), access)?;
+        let top = open_folder(root)?;
+        walk(top.try_clone()?, &mut |found: &Found<'_>| {
+            let taken = found.locate().and_then(|located| match located {
+                Some(located) => self.take(&located, found.about.st_mode, access),
+                None => Ok(()),
+            });
+            if let Err(error) = taken {
+                let name = found.name.to_string_lossy();
+                tracing::warn!(volume = %root.display(), %name, %error, "cannot give a file to the pod's group");
             }
-        }
-        if let Err(error) = self.take(root, &found, access) {
-            tracing::warn!(path = %root.display(), %error, "cannot be given to the pod's group");
+            Ok(())
+        })?;
+        let mode = fstat(&top)?.st_mode;
+        if let Err(error) = self.take(&top, mode, access) {
+            tracing::warn!(volume = %root.display(), %error, "cannot give a volume to the pod's group");
         }
         Ok(())
     }
 
-    fn take(&self, path: &Path, found: &Metadata, access: Access) -> io::Result<()> {
-        let group = Some(Gid::from_raw(self.id));
-        match chownat(CWD, path, None, group, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(error) => return Err(error.into()),
-        }
-        // A link's mode means nothing, and changing it would change what it leads to.
-        if found.is_symlink() {
+    /// Gives what is open, as a place or for reading, to the group.
+    fn take(&self, opened: &OwnedFd, mode: u32, access: Access) -> io::Result<()> {
+        chownat(opened, "", None, Some(Gid::from_raw(self.id)), AtFlags::EMPTY_PATH)?;
+        let kind = FileType::from_raw_mode(mode);
+        // A link's mode means nothing.
+        if kind.is_symlink() {
             return Ok(());
         }
         let read_or_write = if access == Access::Write { 0o660 } else { 0o440 };
-        let folder = if found.is_dir() { ENTER | SET_GROUP } else { 0 };
-        fs::set_permissions(path, fs::Permissions::from_mode(found.mode() & 0o7777 | read_or_write | folder))
+        let folder = if kind.is_dir() { ENTER | SET_GROUP } else { 0 };
+        let mode = Mode::from_raw_mode(mode & 0o7777 | read_or_write | folder);
+        let path = format!("/proc/self/fd/{}", opened.as_raw_fd());
+        Ok(chmodat(CWD, path, mode, AtFlags::empty())?)
     }
 }
 
@@ -83,6 +89,9 @@ pub(super) fn only_user(pod: &Pod) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
     use super::*;
 
     #[test]

@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use coracle_files::remove_tree;
+
 use super::mount_table::{mounted_below, unmount_all};
 use super::source::PLUGINS;
 use crate::layout::Layout;
@@ -75,10 +77,7 @@ fn remove_trees(pod: &Path, trees: &[PathBuf]) -> Result<(), RemovalError> {
 
 fn remove(folder: &Path) -> Result<(), RemovalError> {
     let failed = |source| RemovalError::Io { path: folder.to_path_buf(), source };
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done.map_err(failed),
-    }
+    remove_tree(folder).map_err(failed)
 }
 
 /// What is in a folder; nothing, if it is not there.
@@ -90,4 +89,28 @@ fn names(folder: &Path) -> Result<Vec<String>, RemovalError> {
     };
     let names = entries.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
     names.collect::<io::Result<_>>().map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
+
+    use super::*;
+
+    /// A pod makes as many folders one below the other in its volume, in a second or two.
+    #[test]
+    fn a_volume_that_is_deeper_than_a_stack_goes_with_its_pod() {
+        let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+        let layout = Layout::below(folder.path());
+        let volume = layout.volume("uid", super::super::empty_dir::PLUGIN, "v");
+        fs::create_dir_all(&volume).unwrap();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let mut here = openat(CWD, &volume, flags, Mode::empty()).unwrap();
+        for _ in 0..40_000 {
+            mkdirat(&here, "d", Mode::from_raw_mode(0o700)).unwrap();
+            here = openat(&here, "d", flags, Mode::empty()).unwrap();
+        }
+        remove_pod(&layout, "uid").unwrap();
+        assert!(!layout.pod("uid").exists());
+    }
 }

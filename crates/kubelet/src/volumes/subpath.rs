@@ -67,7 +67,7 @@ pub(super) fn ensure(volume: &Path, below: &str) -> io::Result<()> {
 /// Binds a part of a volume to a place of the kubelet's own, and says where that is. What was bound there for an earlier
 /// instance of the container is kept if it is the same.
 pub(super) fn prepare(volume: &Path, name: &str, below: &str, place: &Place<'_>) -> io::Result<PathBuf> {
-    let part = open_part(volume, below, OFlags::PATH)?;
+    let part = open_part(volume, below)?;
     let found = fstat(&part)?;
     let target = place.path(name);
     if is_mount_point(&target)? {
@@ -88,15 +88,11 @@ pub(super) fn prepare(volume: &Path, name: &str, below: &str, place: &Place<'_>)
 
 /// A file below a volume, open for reading.
 pub(super) fn open_file(volume: &Path, below: &str) -> io::Result<File> {
-    // A pipe that nobody writes to must not hold us up.
-    let opened = File::from(open_part(volume, below, OFlags::RDONLY | OFlags::NONBLOCK)?);
-    if !opened.metadata()?.is_file() {
-        return Err(io::Error::other("not a file"));
-    }
-    Ok(opened)
+    coracle_files::read::regular(&open_part(volume, below)?)
 }
 
-fn open_part(volume: &Path, below: &str, flags: OFlags) -> io::Result<OwnedFd> {
+/// Finds a part of a volume, of whatever kind, without opening it.
+fn open_part(volume: &Path, below: &str) -> io::Result<OwnedFd> {
     let volume = volume.canonicalize()?;
     let resolved = volume.join(below).canonicalize()?;
     let inside = resolved.strip_prefix(&volume).map_err(|_| {
@@ -108,7 +104,8 @@ fn open_part(volume: &Path, below: &str, flags: OFlags) -> io::Result<OwnedFd> {
     let folder = open_folder(&volume)?;
     let inside = if inside.as_os_str().is_empty() { Path::new(".") } else { inside };
     let no_links = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    Ok(openat2(&folder, inside, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty(), no_links)?)
+    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    Ok(openat2(&folder, inside, flags, Mode::empty(), no_links)?)
 }
 
 fn open_folder(path: &Path) -> io::Result<OwnedFd> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use coracle_files::remove_tree;
 use k8s_openapi::api::core::v1::{ContainerState, ContainerStatus, Pod, PodStatus};
 use tokio::time::Instant;
 
@@ -108,10 +109,7 @@ impl Worker {
         let (id, logs, folder) = (pod.id(), layout.logs_of(&pod.id()), layout.pod(pod.uid()));
         Ok(blocking(move || {
             logs::remove_links(&layout, &id.name, &id.namespace, &logs)?;
-            [logs, folder].iter().try_for_each(|folder| match std::fs::remove_dir_all(folder) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-                _ => Ok(()),
-            })
+            [logs, folder].iter().try_for_each(|folder| remove_tree(folder))
         })
         .await?)
     }

@@ -1,12 +1,13 @@
 //! Folders and files that a pod and its containers have on the node. Those that are needed together are made together, on a
 //! thread that may wait.
 
-use std::fs::{self, DirBuilder, Permissions};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use coracle_cri::v1::Mount;
+use coracle_files::private;
 use k8s_openapi::api::core::v1::{Container, Pod};
 
 use crate::host::Host;
@@ -31,11 +32,14 @@ impl Folders {
     pub(super) fn make(&self) -> io::Result<()> {
         for folder in &self.private {
             // Volumes are nobody's business but the pod's and the machine's administrators'.
-            DirBuilder::new().recursive(true).mode(0o750).create(folder)?;
+            private::folder_for(folder, ADMINISTRATORS)?;
         }
         fs::create_dir_all(&self.logs)
     }
 }
+
+/// Who may look into a pod's folders.
+const ADMINISTRATORS: u32 = 0o750;
 
 /// What one instance of a container has of its own, besides volumes.
 pub(super) struct ContainerFiles {
@@ -87,7 +91,7 @@ impl ContainerFiles {
                 Hosts::Text(text) => text.clone(),
                 Hosts::OfHost(pod) => hosts::of_host(pod, &fs::read_to_string(HOSTS).unwrap_or_default()),
             };
-            fs::write(path, text).map_err(|error| error.to_string())?;
+            write_hosts(path, &text).map_err(|error| error.to_string())?;
             mounts.push(mount(path, HOSTS));
         }
         if let Some((path, place)) = &self.message {
@@ -118,9 +122,16 @@ fn wanted_hosts(
     Ok(Some(Hosts::Text(hosts::managed(pod, addresses, &name, &domain))))
 }
 
+/// Whoever the container runs as may read it. The file stays the same one: other containers have it mounted.
+fn write_hosts(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o644).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.set_permissions(Permissions::from_mode(0o644))
+}
+
 /// Whoever the container runs as may write it.
 fn make_message(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), fs::create_dir_all)?;
+    path.parent().map_or(Ok(()), |folder| private::folder_for(folder, ADMINISTRATORS))?;
     fs::File::create(path)?.set_permissions(Permissions::from_mode(0o666))
 }
 

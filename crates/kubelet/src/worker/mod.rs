@@ -31,7 +31,7 @@ use tokio::time::Instant;
 
 use crate::actions::Verdicts;
 use crate::kubelet::Shared;
-use crate::observe::observe;
+use crate::observe::observe_with_messages;
 use crate::observed::Observed;
 use crate::pod::PodView;
 use crate::publish::Report;
@@ -285,7 +285,8 @@ impl Worker {
 
     /// Asks the runtime about the pod, and notes what it says.
     async fn look(&self, pod: &Pod) -> Result<Observed, coracle_cri::Error> {
-        let observed = observe(self.shared.host.runtime.as_ref(), pod.uid()).await?;
+        let host = &self.shared.host;
+        let observed = observe_with_messages(host.runtime.as_ref(), &host.layout, pod.uid()).await?;
         self.shared.roster.observe(pod.uid(), Arc::new(observed.clone()));
         Ok(observed)
     }

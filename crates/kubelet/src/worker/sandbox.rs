@@ -31,7 +31,7 @@ impl Worker {
         actions: &Actions,
     ) -> Result<Home, SyncError> {
         let host = self.shared.host.clone();
-        let config = self.sandbox_config(pod, actions.attempt).inspect_err(|error| {
+        let config = self.sandbox_config(pod, actions.attempt).await.inspect_err(|error| {
             let text = format!("Failed to create pod sandbox: {error}");
             host.events.warning(&pod.reference(), "FailedCreatePodSandBox", text);
         })?;
@@ -84,9 +84,9 @@ impl Worker {
         Ok(id)
     }
 
-    fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<PodSandboxConfig, SpecError> {
+    async fn sandbox_config(&self, pod: &Pod, attempt: u32) -> Result<PodSandboxConfig, SpecError> {
         let host = &self.shared.host;
-        let of_host = std::fs::read_to_string(&host.resolv_conf).unwrap_or_default();
+        let of_host = tokio::fs::read_to_string(&host.resolv_conf).await.unwrap_or_default();
         let cluster = Cluster { servers: &host.cluster_dns, domain: &host.cluster_domain };
         let resolver = dns::resolver(pod, &cluster, &of_host);
         for warning in &resolver.warnings {

@@ -1,15 +1,16 @@
 //! What plugins answered, kept for the day when the pod is disconnected. The form is that of other runtimes, so that a
 //! node can change from one to another.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::config::NetworkList;
-use crate::ledger::LedgerError;
+use crate::ledger::{LedgerError, make_private};
 
 const KIND: &str = "cniCacheV1";
 
@@ -78,8 +79,9 @@ impl Cached {
         let path = path(folder, &self.network_name, &self.container_id, &self.if_name);
         let unfinished = folder.join("results").join(format!(".{}", self.container_id));
         let write = || {
-            fs::create_dir_all(folder.join("results"))?;
-            let mut file = File::create(&unfinished)?;
+            make_private(&folder.join("results"))?;
+            let mut file =
+                OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
             file.write_all(&serde_json::to_vec(self)?)?;
             file.sync_all()?;
             fs::rename(&unfinished, &path)?;

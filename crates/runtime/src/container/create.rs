@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use coracle_cgroup::Group;
 use coracle_cri::v1::{ContainerConfig, ContainerEventType, PodSandboxConfig};
+use coracle_files::private;
 use coracle_supervisor::protocol::{ContainerSpec, Reply, Request, encode};
 
 use super::{Container, State, name_of};
@@ -109,7 +110,7 @@ impl Node {
     ) -> Result<(), Error> {
         let (record, pids) = (container.record(), self.config.pids_limit);
         let cannot = blocking(move || {
-            fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+            private::folder(&folder).map_err(Error::io("create", &folder))?;
             save(&folder, record.as_ref())?;
             let config = &record.config;
             let resources =

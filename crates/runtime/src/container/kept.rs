@@ -4,9 +4,12 @@
 //! open, its input and its terminal do not end, and how it ends is known to who has its pidfd. The node's keeper holds
 //! the same ([`Keeper`](crate::supervise::Keeper)), for the case that we are killed too.
 
+use std::fs;
+use std::io::Write as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
+use coracle_files::private;
 use coracle_supervisor::process;
 use coracle_supervisor::protocol::{Belongings, Exit, Reply, Request, encode, held};
 use rustix::fs::{Mode, OFlags, open};
@@ -14,7 +17,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::{Container, State};
 use crate::error::Error;
-use crate::node::{Node, lock};
+use crate::node::{Node, blocking, lock};
 use crate::supervise::{Holding, Supervisor};
 
 #[derive(Default)]
@@ -163,10 +166,14 @@ impl Node {
         if let Some(code) = seen {
             exit = Exit { code, unknown: false, ..exit };
             let path = self.config.container_root(&container.id).join("exit");
+            let bytes = encode(&exit);
+            // A supervisor has another name for one that is not finished.
             let unfinished = path.with_extension("ours");
-            let written =
-                std::fs::write(&unfinished, encode(&exit)).and_then(|()| std::fs::rename(&unfinished, &path));
-            if let Err(error) = written {
+            let write = move || {
+                private::create(&unfinished)?.write_all(&bytes)?;
+                fs::rename(&unfinished, &path)
+            };
+            if let Err(error) = blocking(write).await {
                 tracing::warn!(container = container.id, error = %error, "an exit code could not be written");
             }
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coracle_cri::v1::ContainerEventType;
+use coracle_files::private;
 use coracle_supervisor::protocol::{Exit, Failure, Request, encode};
 
 use super::{Container, State};
@@ -156,7 +157,7 @@ impl Node {
             group.kill()?;
             // It may have written its end before it went.
             if !exit_file.exists() {
-                std::fs::write(&exit_file, encode(&written)).map_err(Error::io("write", &exit_file))?;
+                private::write(&exit_file, &encode(&written)).map_err(Error::io("write", &exit_file))?;
             }
             Ok::<(), Error>(())
         })

@@ -145,7 +145,7 @@ impl ImageStore {
 }
 
 /// Work on the disk is none for the threads that serve requests.
-async fn on_disk<T: Send + 'static>(
+pub(super) async fn on_disk<T: Send + 'static>(
     deed: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, ImageError> {
     Ok(tokio::task::spawn_blocking(deed).await.map_err(panicked)??)

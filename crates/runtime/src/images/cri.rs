@@ -49,7 +49,7 @@ impl Images for ImageStore {
 
     async fn remove_image(&self, image: v1::ImageSpec) -> Result<()> {
         let Some(found) = self.find(&image.image) else { return Ok(()) };
-        self.remove(&found).map_err(|error| internal(&error))
+        self.remove(&found).await.map_err(|error| internal(&error))
     }
 
     async fn image_fs_info(&self) -> Result<v1::ImageFsInfoResponse> {

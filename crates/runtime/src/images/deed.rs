@@ -61,7 +61,7 @@ impl ImageStore {
             }
             Deed::Remove { image } => {
                 let found = self.find(image).ok_or_else(|| ImageError::Absent(image.clone()))?;
-                self.remove(&found)?;
+                self.remove(&found).await?;
                 Ok(vec![found])
             }
         }

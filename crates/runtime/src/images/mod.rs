@@ -141,8 +141,9 @@ impl ImageStore {
     }
 
     /// Removes an image with all its names. Layers stay that other images or containers need.
-    pub fn remove(&self, image: &Image) -> Result<(), ImageError> {
-        Ok(self.store.remove(image.id)?)
+    pub async fn remove(&self, image: &Image) -> Result<(), ImageError> {
+        let (store, id) = (Arc::clone(&self.store), image.id);
+        assemble::on_disk(move || store.remove(id)).await
     }
 
     /// The configuration of an image, byte for byte.

@@ -6,15 +6,13 @@
 mod mount_points;
 mod overlay;
 
-use std::ffi::OsStr;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use coracle_cri::v1::ImageSpec;
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, open, openat2, statat};
+use coracle_files::{Usage, open_folder, private, usage};
 
 use crate::images::{Digest, ImageStore};
 use crate::ports::{ImageForContainer, RootFs, RootFsError, RootFsUsage};
@@ -102,6 +100,8 @@ fn make(
     }
     let layers = store.layers_of(container).unwrap_or_default();
     let folder = store.container_path(container);
+    // Programs of an image may have special bits: nobody on the host is to get to them.
+    at.parent().map_or(Ok(()), private::folder)?;
     std::fs::create_dir_all(at)?;
     if overlay::is_mounted(at)? {
         return Ok(Some(()));
@@ -133,29 +133,12 @@ fn take_over_root(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// What is below a folder takes: bytes on disk, and files. A container may change it meanwhile: what is gone is not
-/// counted, and no link is followed that has taken the place of a folder.
+/// counted, and where that ends the walk, what was counted is told.
 pub(crate) fn disk_usage(folder: &Path) -> io::Result<(u64, u64)> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let top = open(folder, flags, Mode::empty()).map_err(io::Error::from);
-    let Some(top) = gone_is_none(top)? else { return Ok((0, 0)) };
-    let mut waiting = vec![PathBuf::from(".")];
-    let (mut bytes, mut inodes) = (0, 0);
-    while let Some(folder) = waiting.pop() {
-        let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        let Ok(here) = openat2(&top, &folder, flags, Mode::empty(), how) else { continue };
-        for entry in Dir::read_from(&here)? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let Ok(found) = statat(&here, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-            if matches!(name.to_bytes(), b"." | b"..") {
-                continue;
-            }
-            bytes += found.st_blocks.cast_unsigned() * 512;
-            inodes += 1;
-            if FileType::from_raw_mode(found.st_mode).is_dir() {
-                waiting.push(folder.join(OsStr::from_bytes(name.to_bytes())));
-            }
-        }
+    let Some(top) = gone_is_none(open_folder(folder))? else { return Ok((0, 0)) };
+    let (Usage { bytes, inodes }, walked) = usage(top);
+    if let Err(error) = walked {
+        tracing::warn!(folder = %folder.display(), %error, "cannot measure all that a container has written");
     }
     Ok((bytes, inodes))
 }

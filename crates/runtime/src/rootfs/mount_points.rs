@@ -9,6 +9,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use coracle_files::remove_tree;
+
 /// A folder, or a file, at a path in the container. There is a layer for every choice of these that is asked for.
 const USUAL: [(&str, Kind); 7] = [
     ("/dev", Kind::Folder),
@@ -43,7 +45,7 @@ pub(super) fn layer(layers: &Path, staging: &Path, places: &[String]) -> io::Res
     fs::create_dir_all(layers)?;
     match fs::rename(staging, &layer) {
         // Somebody else was faster.
-        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => fs::remove_dir_all(staging)?,
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => remove_tree(staging)?,
         renamed => renamed?,
     }
     Ok(Some(layer))

@@ -1,11 +1,14 @@
 //! RunPodSandbox: all or nothing. Where neither can be had, what is left is known, and goes when it is stopped.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::io;
 use std::net::IpAddr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use coracle_cri::v1::{ContainerEventType, NamespaceMode, PodSandboxConfig, Protocol};
+use coracle_files::private;
 use coracle_podnet::{Pod, PortMapping};
 use coracle_supervisor::protocol::Request;
 use rustix::mount::{MountFlags, mount};
@@ -92,7 +95,7 @@ impl Node {
     fn make_place(&self, sandbox: &Sandbox) -> Result<(), Error> {
         let (root, state) = (self.config.sandbox_root(&sandbox.id), self.config.sandbox_state(&sandbox.id));
         for folder in [&root, &state] {
-            fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+            private::folder(folder).map_err(Error::io("create", folder))?;
         }
         let record = sandbox.record();
         save(&root, record.as_ref())?;
@@ -186,9 +189,15 @@ fn write_files(folder: &Path, config: &PodSandboxConfig) -> Result<(), Error> {
     let resolver = config.dns_config.as_ref().map_or_else(|| host("/etc/resolv.conf"), resolver);
     for (name, text) in [("hostname", hostname), ("hosts", host("/etc/hosts")), ("resolv.conf", resolver)] {
         let path = folder.join(name);
-        fs::write(&path, text).map_err(Error::io("write", &path))?;
+        write_shared(&path, &text).map_err(Error::io("write", &path))?;
     }
     Ok(())
+}
+
+/// Containers see it, whoever they run as.
+fn write_shared(path: &Path, text: &str) -> io::Result<()> {
+    fs::write(path, text)?;
+    fs::set_permissions(path, Permissions::from_mode(0o644))
 }
 
 fn resolver(dns: &coracle_cri::v1::DnsConfig) -> String {

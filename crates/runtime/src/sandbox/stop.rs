@@ -1,12 +1,11 @@
 //! StopPodSandbox and RemovePodSandbox: whatever is left of a pod goes, however often that is asked for.
 
-use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use coracle_cri::v1::{ContainerEventType, NamespaceMode};
+use coracle_files::remove_tree;
 use coracle_supervisor::protocol::Request;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -146,8 +145,5 @@ impl Node {
 
 /// Removes a folder of ours. One that is gone is removed.
 pub(crate) fn remove_folder(folder: &Path) -> Result<(), Error> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        other => other.map_err(Error::io("remove", folder)),
-    }
+    remove_tree(folder).map_err(Error::io("remove", folder))
 }

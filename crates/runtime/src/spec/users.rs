@@ -1,9 +1,9 @@
 //! Who a container's processes are. Names are looked up in the image's own user database.
 
-use std::io::Read as _;
 use std::path::Path;
 
 use coracle_cri::v1::{LinuxContainerSecurityContext, SupplementalGroupsPolicy};
+use coracle_files::read;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use crate::error::Error;
@@ -32,15 +32,11 @@ pub(super) fn resolve(
 /// Reads a file of the image, which may be a link to anywhere: anywhere in the image.
 fn read(rootfs: &Path, path: &str) -> String {
     let open = || -> std::io::Result<String> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
         let root = rustix::fs::open(rootfs, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        let file = std::fs::File::from(rustix::fs::openat2(root, path, flags, Mode::empty(), resolve)?);
-        if !file.metadata()?.is_file() {
-            return Ok(String::new());
-        }
-        let mut bytes = Vec::new();
-        file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+        let found = rustix::fs::openat2(root, path, flags, Mode::empty(), resolve)?;
+        let bytes = read::head(read::regular(&found)?, MOST_BYTES)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
     // An image without a user database has only numbers.

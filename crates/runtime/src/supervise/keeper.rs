@@ -6,7 +6,6 @@
 //! that does not answer is killed: there is never more than one.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
@@ -14,6 +13,7 @@ use std::process::Child;
 use std::sync::Weak;
 use std::time::Duration;
 
+use coracle_files::{private, remove_tree};
 use coracle_supervisor::protocol::{Belongings, FromKeeper, ToKeeper, decode, encode};
 use coracle_supervisor::socket;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -254,7 +254,8 @@ impl Conversation {
             // It ends, and nothing of it is left when whoever asked goes on.
             tokio::time::timeout(PATIENCE, gone(self.link.as_ref())).await?;
             self.collect().await;
-            fs::remove_dir_all(&self.folder)?;
+            let folder = self.folder.clone();
+            blocking(move || remove_tree(&folder)).await?;
         }
         Ok(())
     }
@@ -363,7 +364,7 @@ async fn start(node: &Weak<Node>, folder: &std::path::Path) -> io::Result<Link> 
     let node = node.upgrade().ok_or(io::ErrorKind::NotConnected)?;
     let folder = folder.to_owned();
     let started = blocking(move || {
-        fs::create_dir_all(&folder)?;
+        private::folder(&folder)?;
         node.start_keeper(&folder).map_err(io::Error::other)
     });
     let (socket, child) = started.await?;

@@ -11,6 +11,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use coracle_files::private;
 use rustix::fs::CWD;
 use rustix::mount::{OpenTreeFlags, open_tree};
 use rustix::net::{
@@ -87,7 +88,7 @@ impl Program {
 /// Where a supervisor or a keeper says what nobody is there to be told.
 fn log(folder: &Path) -> Result<File, Error> {
     let path = folder.join("supervisor.log");
-    File::options().append(true).create(true).open(&path).map_err(Error::io("create", &path))
+    private::append(&path).map_err(Error::io("create", &path))
 }
 
 impl Program {

@@ -19,7 +19,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC);
+const FILE: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
 /// Copies what is in a folder into an empty one, and makes it look the same itself.
 pub(super) fn content(from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {

@@ -159,7 +159,7 @@ async fn a_tag_moves_and_layers_go_with_the_last_image_that_needs_them() {
     images.remove_image(spec("app")).await.unwrap();
     images.remove_image(spec("app")).await.unwrap();
     assert_eq!(place.counts(), [2, 1, 1, 0]);
-    images.remove(&first).unwrap();
+    images.remove(&first).await.unwrap();
     assert_eq!(place.counts(), [0, 0, 0, 0]);
 }
 

@@ -84,7 +84,7 @@ async fn users_are_asked_for_their_password_and_certificates_are_checked() {
     assert_eq!(place.counts(), [0, 0, 0, 0]);
     images.pull(&name.parse().unwrap(), &[user("wrong"), user("right")], &unheard()).await.unwrap();
     // The same through the runtime's interface.
-    images.remove(&images.find(&name).unwrap()).unwrap();
+    images.remove(&images.find(&name).unwrap()).await.unwrap();
     let auth = |password: &str, server: &str| AuthConfig {
         username: "someone".to_owned(),
         password: password.to_owned(),
@@ -138,11 +138,11 @@ async fn a_pull_that_nobody_waits_for_leaves_nothing() {
     let name = format!("{}/app:v1", registry.host).parse().unwrap();
     for microseconds in [100, 1000, 3000, 5000, 8000, 12000] {
         let pull = images.pull(&name, &[], &unheard()).await;
-        images.remove(&pull.unwrap()).unwrap();
+        images.remove(&pull.unwrap()).await.unwrap();
         let report = unheard();
         let pull = images.pull(&name, &[], &report);
         if let Ok(pulled) = tokio::time::timeout(Duration::from_micros(microseconds), pull).await {
-            images.remove(&pulled.unwrap()).unwrap();
+            images.remove(&pulled.unwrap()).await.unwrap();
         }
         // Threads that unpack end when they see that nothing more comes.
         tokio::time::timeout(Duration::from_secs(120), async {
@@ -157,7 +157,7 @@ async fn a_pull_that_nobody_waits_for_leaves_nothing() {
     // Opened when the last thread is done: one that was about to finish the image has finished it.
     let images = place.open();
     if let Some(finished) = images.find(&format!("{}/app:v1", registry.host)) {
-        images.remove(&finished).unwrap();
+        images.remove(&finished).await.unwrap();
     }
     assert_eq!(place.counts(), [0, 0, 0, 0]);
 }

@@ -150,7 +150,7 @@ fn a_removed_image_is_gone_and_its_containers_are_not() {
         let image = import(&place, &images, &[layer(&[("a", "1")])]).await;
         let rootfs = OverlayRootFs::new(Arc::clone(&images), place.path("mounts"));
         let root = rootfs.prepare("c1", &image, &[]).await.unwrap();
-        images.remove(&images.find("app").unwrap()).unwrap();
+        images.remove(&images.find("app").unwrap()).await.unwrap();
         assert!(matches!(rootfs.resolve(&spec("app")).await, Err(RootFsError::NoSuchImage(_))));
         assert!(matches!(rootfs.prepare("c2", &image, &[]).await, Err(RootFsError::NoSuchImage(_))));
         assert_eq!(fs::read(root.join("a")).unwrap(), b"1");

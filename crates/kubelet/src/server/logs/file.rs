@@ -4,8 +4,11 @@ use std::io::{self, SeekFrom};
 use std::path::Path;
 
 use bytes::BytesMut;
+use coracle_files::read::open_regular;
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
+
+use crate::cgroups::blocking;
 
 /// How much is read at a time.
 const PIECE: usize = 64 << 10;
@@ -23,7 +26,8 @@ pub(super) struct LogFile {
 impl LogFile {
     /// Opens it so that so many lines are left; without a number all are.
     pub(super) async fn open(path: &Path, tail: Option<u64>) -> io::Result<LogFile> {
-        let mut file = File::open(path).await?;
+        let path = path.to_owned();
+        let mut file = File::from_std(blocking(move || open_regular(&path)).await?);
         if let Some(lines) = tail {
             let start = tail_start(&mut file, lines).await?;
             file.seek(SeekFrom::Start(start)).await?;

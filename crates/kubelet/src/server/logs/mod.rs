@@ -46,7 +46,6 @@ impl Log {
         path: PathBuf,
         options: LogOptions,
     ) -> io::Result<Log> {
-        let path = tokio::fs::canonicalize(&path).await.unwrap_or(path);
         // Before the file is read: what is written meanwhile must not be missed.
         let follow = match options.follow {
             true => Some(Follow::begin(runtime, container, &path).await?),

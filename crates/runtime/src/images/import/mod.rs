@@ -48,6 +48,17 @@ impl ImageStore {
     pub async fn import(&self, path: &Path, keep: &Keep) -> Result<Vec<Image>, ImageError> {
         // The folder in which a compressed archive is laid out goes with this call.
         let room = self.store.stage()?;
+        let imported = self.import_through(&room, path, keep).await;
+        room.discard().await;
+        imported
+    }
+
+    async fn import_through(
+        &self,
+        room: &Staged,
+        path: &Path,
+        keep: &Keep,
+    ) -> Result<Vec<Image>, ImageError> {
         let (path, folder, limit) = (path.to_owned(), room.content(), self.config.limits.bytes);
         let opened = tokio::task::spawn_blocking(move || Source::open(&path, &folder, limit));
         let source = Arc::new(opened.await.map_err(panicked)??);

@@ -7,6 +7,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use coracle_files::read::open_regular;
+
 use super::ImportError;
 use crate::images::legible::legible_error;
 use crate::images::unpack::decompressed;
@@ -37,7 +39,7 @@ impl Source {
         if path.is_dir() {
             return Ok(Source::Folder(path.to_owned()));
         }
-        let file = File::open(path).map_err(failed)?;
+        let file = open(path).map_err(failed)?;
         let file = if is_compressed(&file).map_err(failed)? {
             plain_copy(file, &room.join("archive"), limit).map_err(failed)?
         } else {
@@ -62,7 +64,7 @@ impl Source {
         match self {
             Source::Folder(folder) => {
                 let path = folder.join(path);
-                let file = File::open(&path).map_err(|source| ImportError::Read(path.clone(), source))?;
+                let file = open(&path).map_err(|source| ImportError::Read(path.clone(), source))?;
                 let length = file.metadata().map_err(|source| ImportError::Read(path, source))?.len();
                 Ok((Box::new(file), length))
             }
@@ -85,6 +87,11 @@ impl Source {
             .map_err(|source| ImportError::Read(name.into(), source))?;
         Ok(bytes)
     }
+}
+
+/// Opens what a path leads to, if that is a file.
+fn open(path: &Path) -> io::Result<File> {
+    open_regular(&path.canonicalize()?)
 }
 
 fn follow(entries: &BTreeMap<PathBuf, Entry>, path: &Path) -> Option<(u64, u64)> {

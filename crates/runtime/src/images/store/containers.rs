@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use coracle_files::remove_tree;
+
 use super::{Store, StoreError, failed, files};
 use crate::images::digest::Digest;
 
@@ -38,8 +40,8 @@ impl Store {
     /// Deletes a container's writable layer, and what it alone stood on. The record goes last.
     pub(crate) fn remove_container(&self, container: &str) -> Result<(), StoreError> {
         let folder = self.container_path(container);
-        files::delete_folder(&folder.join("upper")).map_err(failed("delete", &folder))?;
-        files::delete_folder(&folder).map_err(failed("delete", &folder))?;
+        remove_tree(&folder.join("upper")).map_err(failed("delete", &folder))?;
+        remove_tree(&folder).map_err(failed("delete", &folder))?;
         if self.state().containers.remove(container).is_some() {
             self.sweep()?;
         }

@@ -6,11 +6,13 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use coracle_files::private;
+
 /// Writes a file under another name, syncs it, and gives it its name. It survives a power cut when this returns.
 pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let unfinished = path.with_extension("new");
-    let mut file = File::create(&unfinished)?;
+    let mut file = private::create(&unfinished)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&unfinished, path)?;
@@ -20,9 +22,7 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Writes a file under another name and gives it its name. It survives whatever happens to this process, and is there
 /// whole, or broken, or not at all after a power cut.
 pub(super) fn write_for_now(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let unfinished = path.with_extension("new");
-    fs::write(&unfinished, bytes)?;
-    fs::rename(&unfinished, path)
+    private::write(path, bytes)
 }
 
 pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
@@ -36,8 +36,9 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Takes a folder for this process alone, as long as the file is open. Where somebody has it, `patient` says whether to
 /// wait for two seconds: a program that the last holder was just starting has its lock too, until it runs.
 pub(super) fn lock(folder: &Path, patient: bool) -> io::Result<File> {
-    fs::create_dir_all(folder)?;
-    let file = File::create(folder.join("lock"))?;
+    // Layers hold programs with special bits and device nodes: nobody but root walks in.
+    private::folder(folder)?;
+    let file = private::create(&folder.join("lock"))?;
     let mut tries = if patient { TRIES } else { 1 };
     loop {
         tries -= 1;
@@ -56,11 +57,6 @@ pub(super) fn lock(folder: &Path, patient: bool) -> io::Result<File> {
 /// Deletes a file. One that is gone is no error.
 pub(super) fn delete(path: &Path) -> io::Result<()> {
     unless_absent(fs::remove_file(path)).map(drop)
-}
-
-/// Deletes a folder with all that is in it. One that is gone is no error.
-pub(super) fn delete_folder(path: &Path) -> io::Result<()> {
-    unless_absent(fs::remove_dir_all(path)).map(drop)
 }
 
 /// None for what is not there.

@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use coracle_files::remove_tree;
 use rustix::fs::{Gid, Mode, OFlags, ResolveFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
 use tokio::sync::mpsc;
@@ -15,6 +16,7 @@ use tokio::sync::mpsc;
 use super::{Layer, State, Store, StoreError, failed, files};
 use crate::images::digest::Digest;
 use crate::images::unpack::Unpacked;
+use crate::node::blocking;
 
 /// A folder in which a layer is being made. It goes with this value, unless it is committed.
 pub(crate) struct Staged {
@@ -35,13 +37,39 @@ impl Staged {
     pub(crate) fn content(&self) -> PathBuf {
         self.path.join("diff")
     }
+
+    /// Deletes the folder, and waits until it is gone.
+    pub(crate) async fn discard(self) {
+        blocking(move || self.delete()).await;
+    }
+
+    /// Deletes the folder now, on a thread that may wait.
+    fn delete(mut self) {
+        delete(&std::mem::take(&mut self.path));
+    }
 }
 
 impl Drop for Staged {
+    /// Whoever drops it may be a task that was cancelled: the folder is deleted on a thread that may wait.
     fn drop(&mut self) {
-        if let Err(error) = files::delete_folder(&self.path) {
-            tracing::warn!(path = ?self.path, %error, "a layer that came to nothing cannot be deleted");
+        let (path, gone) = (std::mem::take(&mut self.path), self.gone.take());
+        if path.as_os_str().is_empty() || !path.exists() {
+            return;
         }
+        let work = move || {
+            delete(&path);
+            drop(gone);
+        };
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(work)),
+            Err(_) => work(),
+        }
+    }
+}
+
+fn delete(staged: &Path) {
+    if let Err(error) = remove_tree(staged) {
+        tracing::warn!(path = ?staged, %error, "a layer that came to nothing cannot be deleted");
     }
 }
 
@@ -138,7 +166,7 @@ impl Store {
             self.set_unneeded_layers_aside(&mut state)?
         };
         // Deleting takes its time, and nobody else has to wait for it.
-        drop(aside);
+        aside.into_iter().for_each(Staged::delete);
         Ok(())
     }
 

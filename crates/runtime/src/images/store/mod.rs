@@ -23,6 +23,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use coracle_files::remove_tree;
+
 use super::digest::Digest;
 use super::reference::{Reference, Which};
 pub(crate) use layers::Staged;
@@ -79,14 +81,11 @@ impl Store {
     pub(crate) fn open(root: &Path, patient: bool) -> Result<Arc<Self>, StoreError> {
         let lock = files::lock(root, patient).map_err(failed("have to itself", root))?;
         let store = Self::new(root, Some(lock));
-        files::delete_folder(&store.path("staging")).map_err(failed("empty", &store.path("staging")))?;
+        remove_tree(&store.path("staging")).map_err(failed("empty", &store.path("staging")))?;
         for folder in ["images", "content", "layers", "containers", "staging"] {
             let path = store.path(folder);
             std::fs::create_dir_all(&path).map_err(failed("make", &path))?;
         }
-        // Layers hold programs with special bits and device nodes: nobody but root walks in.
-        let private = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700);
-        std::fs::set_permissions(root, private).map_err(failed("protect", root))?;
         store.read_containers()?;
         store.read_layers()?;
         store.read_images()?;
@@ -115,8 +114,7 @@ impl Store {
             return Ok(());
         }
         tracing::warn!(?path, "not whole: thrown away");
-        let thrown = if path.is_dir() { files::delete_folder(path) } else { files::delete(path) };
-        thrown.map_err(failed("delete", path))
+        remove_tree(path).map_err(failed("delete", path))
     }
 
     pub(crate) fn path(&self, relative: impl AsRef<Path>) -> PathBuf {

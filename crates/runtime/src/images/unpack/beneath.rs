@@ -4,12 +4,12 @@
 //! many `..`, ends inside. What is made is made relative to the open folder that was found, without following a last link.
 
 use std::collections::VecDeque;
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 /// The path that an entry's name stands for, relative to the layer. None: it leads out of the layer.
@@ -150,19 +150,9 @@ pub(super) fn kind_of(folder: impl AsFd, name: &OsStr) -> Result<Option<(FileTyp
 
 /// Removes whatever has a name in a folder, with all that is below. Nothing there is no error.
 pub(super) fn remove(folder: impl AsFd, name: &OsStr) -> Result<(), Errno> {
-    match rustix::fs::unlinkat(folder.as_fd(), name, AtFlags::empty()) {
-        Err(Errno::ISDIR) => {}
-        Ok(()) | Err(Errno::NOENT) => return Ok(()),
-        Err(errno) => return Err(errno),
-    }
-    let inner = enter(folder.as_fd(), name)?;
-    let names: Vec<OsString> = Dir::read_from(&inner)?
-        .map(|entry| entry.map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned()))
-        .collect::<Result<_, _>>()?;
-    for entry in names.iter().filter(|entry| *entry != "." && *entry != "..") {
-        remove(&inner, entry)?;
-    }
-    rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR)
+    let name = CString::new(name.as_bytes()).map_err(|_| Errno::INVAL)?;
+    coracle_files::remove_tree_at(folder, &name)
+        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
 #[cfg(test)]

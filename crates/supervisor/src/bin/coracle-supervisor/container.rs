@@ -10,7 +10,7 @@ use coracle_supervisor::protocol::{
 use rustix::process::{Signal, pidfd_send_signal};
 
 use crate::output::{Log, Output, Spool, Stream};
-use crate::place::Place;
+use crate::place::{Place, write_private};
 use crate::step::{During as _, StepError};
 
 pub(crate) struct Container {
@@ -139,7 +139,7 @@ impl Container {
     pub(crate) fn record(&self, exit: &Exit) -> Result<(), StepError> {
         let step = || format!("write {}", self.held.exit_file);
         let unfinished = format!("{}.new", self.held.exit_file);
-        fs::write(&unfinished, encode(exit)).during(step)?;
+        write_private(&unfinished, &encode(exit)).during(step)?;
         fs::rename(&unfinished, &self.held.exit_file).during(step)
     }
 }

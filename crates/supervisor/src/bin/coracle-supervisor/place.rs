@@ -3,8 +3,10 @@
 //! The streams are named pipes, so that whoever comes after us finds them. The container holds its output open for
 //! reading too: while nobody else reads, what it prints waits, and printing is no error.
 
-use std::fs;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 
 use coracle_supervisor::protocol::held::{self, Held};
 use coracle_supervisor::protocol::{decode, encode};
@@ -23,13 +25,27 @@ pub(crate) struct Pipes {
     pub(crate) stderr: OwnedFd,
 }
 
+/// Opens files that nobody else is to read: containers say secrets, and so do their records.
+pub(crate) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    // What stands there is a file of ours or nothing: no link is followed, and no pipe is waited for.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    options.mode(0o600).custom_flags(flags);
+    options
+}
+
+/// Writes a file that nobody else is to read.
+pub(crate) fn write_private(path: &str, bytes: &[u8]) -> io::Result<()> {
+    private().write(true).create(true).truncate(true).open(path)?.write_all(bytes)
+}
+
 impl Place {
     pub(crate) fn of(pod: &str, container: &str) -> Self {
         Self(format!("{pod}/{}/{container}", held::CONTAINERS))
     }
 
     pub(crate) fn create(&self) -> Result<(), StepError> {
-        fs::create_dir_all(&self.0).during(|| format!("create {}", self.0))
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.0).during(|| format!("create {}", self.0))
     }
 
     pub(crate) fn path(&self, name: &str) -> String {
@@ -44,7 +60,7 @@ impl Place {
     /// Writes the record, whole or not at all.
     pub(crate) fn save(&self, held: &Held) -> Result<(), StepError> {
         let (unfinished, path) = (self.path("held.new"), self.path(held::RECORD));
-        let saved = fs::write(&unfinished, encode(held)).and_then(|()| fs::rename(&unfinished, &path));
+        let saved = write_private(&unfinished, &encode(held)).and_then(|()| fs::rename(&unfinished, &path));
         saved.during(|| format!("write {path}"))
     }
 

@@ -1,10 +1,11 @@
 //! A container's log file. A disk that is full loses lines, never the container's time.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 
 use super::Stream;
+use crate::place::private;
 use crate::step::{During as _, StepError};
 
 pub(crate) struct Log {
@@ -34,7 +35,7 @@ impl Log {
         };
         let file = append(path).during(|| format!("open log {path}"))?;
         let before = fs::read(progress).ok().and_then(|bytes| Progress::decode(&bytes));
-        let progress = OpenOptions::new()
+        let progress = private()
             .write(true)
             .create(true)
             .truncate(false)
@@ -173,6 +174,5 @@ fn end_of_lines(file: &File, length: u64) -> u64 {
 }
 
 fn append(path: &str) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    OpenOptions::new().read(true).append(true).create(true).mode(0o640).open(path)
+    private().mode(0o640).read(true).append(true).create(true).open(path)
 }

@@ -5,7 +5,7 @@
 //! much of the file is in the log is written down after each write to the log ([`super::Log::commit`]), so whoever takes
 //! over cuts the log there and goes on: no line is lost, none comes twice.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 
@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
 use super::{CHUNK, read};
+use crate::place::private;
 
 /// How much may be in the file before it begins anew where a line ends, and before it does so in any case.
 const LONGEST: u64 = 1 << 20;
@@ -26,7 +27,7 @@ pub(crate) struct Spool {
 
 impl Spool {
     pub(crate) fn open(path: &str) -> std::io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let file = private().read(true).write(true).create(true).truncate(false).open(path)?;
         let end = file.metadata()?.len();
         Ok(Self { file, end, is_whole: true })
     }
