@@ -14,6 +14,7 @@ mod cluster;
 mod controllers;
 mod custom_resources;
 mod dns;
+mod etcd_port;
 mod fixtures;
 mod helm;
 mod intruders;
