@@ -15,6 +15,7 @@
 
 pub mod apply;
 pub mod catalog;
+pub mod certificate_subject;
 pub mod codec;
 pub mod convert;
 pub mod cron;

@@ -18,15 +18,15 @@ use coracle_api::codec::{canonical, json};
 use coracle_api::time::Timestamp;
 use coracle_api::{Map, Text, Value};
 
-mod shared;
+mod recorded;
 
 const NOON: Timestamp = Timestamp::from_unix(1_772_366_400, 0);
 
 #[test]
 fn recorded_scenarios_have_the_same_owners() {
-    let Some(folder) = shared::folder("golden", "recorded_scenarios_have_the_same_owners") else { return };
+    let folder = recorded::place("golden");
     let mut counts = BTreeMap::new();
-    for file in shared::files(&folder, ".json") {
+    for file in recorded::files(&folder, ".json") {
         Scenario::read(&file).play(&mut counts);
     }
     eprintln!("{counts:?}");
@@ -40,9 +40,9 @@ fn recorded_scenarios_have_the_same_owners() {
 /// the business of `fields_v1`'s own tests.
 #[test]
 fn recorded_sets_are_written_as_they_were() {
-    let Some(folder) = shared::folder("golden", "recorded_sets_are_written_as_they_were") else { return };
+    let folder = recorded::place("golden");
     let mut sets = Vec::new();
-    for file in shared::files(&folder, ".json") {
+    for file in recorded::files(&folder, ".json") {
         collect_sets(&json::parse(&std::fs::read(file).unwrap()).unwrap(), &mut sets);
     }
     assert!(sets.len() > 200, "only {} sets are recorded", sets.len());

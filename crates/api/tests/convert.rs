@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
-mod shared;
+mod recorded;
 
 use coracle_api::Value;
 use coracle_api::catalog::{BUILTIN, Kind};
@@ -42,12 +42,9 @@ const VIEWS: [(&str, &str, &str); 4] = [
 
 #[test]
 fn one_object_is_shown_in_each_version_as_upstream_shows_it() {
-    let Some(folder) = shared::folder("golden", "one_object_is_shown_in_each_version_as_upstream_shows_it")
-    else {
-        return;
-    };
+    let folder = recorded::place("golden");
     for (file, first, second) in VIEWS {
-        let file = shared::files(&folder, file).remove(0);
+        let file = recorded::files(&folder, file).remove(0);
         let scenario = json::parse(&std::fs::read(file).unwrap()).unwrap();
         let answer = |step: &str| {
             let steps = scenario.get("steps").unwrap().as_array().unwrap();
@@ -77,7 +74,7 @@ fn there_and_back(object: Value, there: &Kind) -> Value {
 
 #[test]
 fn full_objects_survive_a_round_trip() {
-    let Some(folder) = shared::folder("data/roundtrip", "full_objects_survive_a_round_trip") else { return };
+    let folder = recorded::place("facts/roundtrip");
     let mut checked = 0;
     for (served, stored) in moved_kinds() {
         for (home, there) in [(served, stored), (stored, served)] {

@@ -5,9 +5,9 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
-#[path = "shared/corpus.rs"]
+#[path = "recorded/corpus.rs"]
 mod corpus;
-mod shared;
+mod recorded;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,10 +22,9 @@ const BEFORE_THE_TYPE: [&str; 3] = ["no kind ", "no version ", "converting ("];
 
 #[test]
 fn the_decoder_reads_and_refuses_what_the_real_server_does() {
-    let test = "the_decoder_reads_and_refuses_what_the_real_server_does";
-    let Some(folder) = shared::folder("corpus", test) else { return };
+    let folder = recorded::place("corpus");
     let mut tally = Tally::default();
-    for file in shared::files(&folder, ".jsonl") {
+    for file in recorded::files(&folder, ".jsonl") {
         replay(&file, &mut tally);
     }
     eprintln!(
@@ -130,9 +129,9 @@ fn shortened(text: &str) -> String {
 /// Kinds that have cases, so that none is forgotten by a misspelt name.
 #[test]
 fn every_kind_of_the_corpus_is_known() {
-    let Some(folder) = shared::folder("corpus", "every_kind_of_the_corpus_is_known") else { return };
+    let folder = recorded::place("corpus");
     let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
-    for file in shared::files(&folder, ".jsonl") {
+    for file in recorded::files(&folder, ".jsonl") {
         let text = std::fs::read_to_string(file).unwrap();
         let head = json::parse(text.lines().next().unwrap().as_bytes()).unwrap();
         let field = |name: &str| head.get(name).and_then(Value::as_str).unwrap();

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
-mod shared;
+mod recorded;
 
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ fn by_name(list: &Value) -> BTreeMap<String, Value> {
 
 #[test]
 fn every_resource_of_every_group_version_comes_from_the_catalogue() {
-    let Some(folder) = shared::folder("data/discovery", "discovery documents") else { return };
+    let folder = recorded::place("facts/discovery");
     let mut documents = 0;
     for group in catalog::groups() {
         for version in group.versions.iter() {
@@ -80,7 +80,7 @@ fn every_resource_of_every_group_version_comes_from_the_catalogue() {
             documents += 1;
         }
     }
-    let recorded = shared::files(&folder, ".json");
+    let recorded = recorded::files(&folder, ".json");
     let group_versions = recorded.iter().filter(|file| {
         let name = file.file_name().unwrap().to_str().unwrap();
         name.starts_with("api") && name.contains('-')
@@ -90,7 +90,7 @@ fn every_resource_of_every_group_version_comes_from_the_catalogue() {
 
 #[test]
 fn groups_and_their_preferred_versions_come_in_the_recorded_order() {
-    let Some(folder) = shared::folder("data/discovery", "the group list") else { return };
+    let folder = recorded::place("facts/discovery");
     let recorded: Value = serde_json::from_slice(&std::fs::read(folder.join("apis.json")).unwrap()).unwrap();
     let ours: Vec<Value> = catalog::groups()
         .iter()
@@ -111,7 +111,7 @@ fn groups_and_their_preferred_versions_come_in_the_recorded_order() {
 
 #[test]
 fn storage_facts_and_columns_are_the_recorded_ones() {
-    let Some(folder) = shared::folder("data", "storage facts") else { return };
+    let folder = recorded::place("facts");
     let storage: Value =
         serde_json::from_slice(&std::fs::read(folder.join("storage.json")).unwrap()).unwrap();
     let columns: Value =
@@ -158,7 +158,7 @@ fn storage_facts_and_columns_are_the_recorded_ones() {
 
 #[test]
 fn every_field_fact_is_the_recorded_one() {
-    let Some(folder) = shared::folder("data", "field facts") else { return };
+    let folder = recorded::place("facts");
     let facts: Value =
         serde_json::from_slice(&std::fs::read(folder.join("api-facts.json")).unwrap()).unwrap();
     let mut fields = 0;

@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
-#[path = "shared/corpus.rs"]
+#[path = "recorded/corpus.rs"]
 mod corpus;
-mod shared;
+mod recorded;
 
 use std::collections::BTreeSet;
 
@@ -16,11 +16,10 @@ use corpus::{body, text_of};
 
 #[test]
 fn what_the_real_server_took_away_goes_and_nothing_else() {
-    let test = "what_the_real_server_took_away_goes_and_nothing_else";
-    let Some(folder) = shared::folder("corpus", test) else { return };
+    let folder = recorded::place("corpus");
     let mut taken = BTreeSet::new();
     let (mut checked, mut wrong) = (0, Vec::new());
-    for file in shared::files(&folder, ".jsonl") {
+    for file in recorded::files(&folder, ".jsonl") {
         let text = std::fs::read_to_string(&file).unwrap();
         let mut lines = text.lines().map(|line| json::parse_literal(line.as_bytes()).unwrap());
         let head = lines.next().unwrap();

@@ -5,7 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
-mod shared;
+mod recorded;
 
 use coracle_api::catalog::{BUILTIN, Struct};
 use coracle_api::codec::json;
@@ -21,9 +21,8 @@ const LEFT_OUT: &[(&str, &str)] = &[
 
 #[test]
 fn recorded_patches_have_the_recorded_outcome() {
-    let test = "recorded_patches_have_the_recorded_outcome";
-    let Some(folder) = shared::folder("golden", test) else { return };
-    for file in shared::files(&folder, ".json") {
+    let folder = recorded::place("golden");
+    for file in recorded::files(&folder, ".json") {
         let name = file.file_stem().unwrap().to_str().unwrap();
         if !name.starts_with("patch-") {
             continue;

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
-mod shared;
+mod recorded;
 
 use std::path::Path;
 
@@ -63,9 +63,9 @@ fn check(file: &Path, of: Struct<'static>) -> Result<(), String> {
 }
 
 fn check_folder(folder: &str, expected: usize) {
-    let Some(folder) = shared::folder(folder, folder) else { return };
+    let folder = recorded::place(folder);
     let (mut passed, mut failed, mut not_served) = (0, Vec::new(), 0);
-    for file in shared::files(&folder, ".json") {
+    for file in recorded::files(&folder, ".json") {
         let Some(of) = root(&file) else {
             not_served += 1;
             continue;
@@ -82,10 +82,10 @@ fn check_folder(folder: &str, expected: usize) {
 
 #[test]
 fn full_objects_are_the_same_in_every_form() {
-    check_folder("data/roundtrip", 120);
+    check_folder("facts/roundtrip", 120);
 }
 
 #[test]
 fn sparse_objects_are_the_same_in_every_form() {
-    check_folder("data/roundtrip-sparse", 148);
+    check_folder("facts/roundtrip-sparse", 148);
 }

@@ -4,7 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
-mod shared;
+mod recorded;
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ const OTHERWISE: [&str; 2] = [
 #[test]
 fn definitions_are_refused_in_upstreams_words() {
     let name = "apiextensions.k8s.io-v1-CustomResourceDefinition.jsonl";
-    let Some(cases) = Cases::read(name, "definitions_are_refused_in_upstreams_words") else { return };
+    let cases = Cases::read(name);
     let mut tally = Tally::default();
     for case in cases.creations() {
         let Some(sent) = cases.sent(case) else { continue };
@@ -49,8 +49,7 @@ fn definitions_are_refused_in_upstreams_words() {
 #[test]
 fn custom_resources_are_validated_pruned_and_defaulted_as_upstream_does() {
     let name = "corpus.example.com-v1-Widget-cr.jsonl";
-    let test = "custom_resources_are_validated_pruned_and_defaulted_as_upstream_does";
-    let Some(cases) = Cases::read(name, test) else { return };
+    let cases = Cases::read(name);
     let crd = &cases.head["setup"][0]["object"];
     let engine = Engine::new(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]);
     let mut tally = Tally::default();
@@ -65,8 +64,7 @@ fn custom_resources_are_validated_pruned_and_defaulted_as_upstream_does() {
 
 #[test]
 fn golden_definitions_are_refused_in_upstreams_words() {
-    let test = "golden_definitions_are_refused_in_upstreams_words";
-    let Some(golden) = shared::folder("golden", test) else { return };
+    let golden = recorded::place("golden");
     let mut tally = Tally::default();
     for file in ["crd-structural.json", "crd-validation.json"] {
         let scenario: Json = serde_json::from_slice(&std::fs::read(golden.join(file)).unwrap()).unwrap();
@@ -86,8 +84,7 @@ fn golden_definitions_are_refused_in_upstreams_words() {
 
 #[test]
 fn golden_objects_are_validated_pruned_and_defaulted() {
-    let test = "golden_objects_are_validated_pruned_and_defaulted";
-    let Some(golden) = shared::folder("golden", test) else { return };
+    let golden = recorded::place("golden");
     let scenario: Json =
         serde_json::from_slice(&std::fs::read(golden.join("crd-validation.json")).unwrap()).unwrap();
     let steps = scenario["steps"].as_array().unwrap();
@@ -272,11 +269,11 @@ struct Cases {
 }
 
 impl Cases {
-    fn read(name: &str, test: &str) -> Option<Cases> {
-        let file = shared::files(&shared::folder("corpus", test)?, name).pop().unwrap();
+    fn read(name: &str) -> Cases {
+        let file = recorded::files(&recorded::place("corpus"), name).pop().unwrap();
         let text = std::fs::read_to_string(file).unwrap();
         let mut lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
-        Some(Cases { head: lines.next().unwrap(), cases: lines.collect() })
+        Cases { head: lines.next().unwrap(), cases: lines.collect() }
     }
 
     fn creations(&self) -> impl Iterator<Item = &Json> {

@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 #[expect(dead_code, reason = "who compares one file asks for no folder of them")]
-#[path = "../../api/tests/shared/mod.rs"]
-mod shared;
+#[path = "../../api/tests/recorded/mod.rs"]
+mod recorded;
 
 use std::collections::BTreeMap;
 
@@ -65,8 +65,7 @@ fn facts(text: &[u8]) -> BTreeMap<String, Value> {
 
 #[tokio::test]
 async fn every_type_and_field_is_described_as_the_real_server_describes_it() {
-    let Some(file) = shared::folder("data/api-facts.json", "openapi") else { return };
-    let facts = facts(&std::fs::read(file).unwrap());
+    let facts = facts(&std::fs::read(recorded::place("facts/api-facts.json")).unwrap());
     let documents = Documents(OpenApi::default());
     let whole = documents.json("/openapi/v2").await;
     let mut v3: BTreeMap<String, Value> = BTreeMap::new();

@@ -1,10 +1,12 @@
 //! The program as it is in the image: static, alone in its root.
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
+#[path = "../../testkit/src/program.rs"]
+mod program;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 
 #[test]
@@ -82,8 +84,7 @@ impl Root {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("etc")).unwrap();
         fs::write(root.path().join("etc/hosts"), "192.0.2.7 somebody\n").unwrap();
-        fs::write(root.path().join("echo"), coracle_echo::PROGRAM).unwrap();
-        fs::set_permissions(root.path().join("echo"), fs::Permissions::from_mode(0o755)).unwrap();
+        program::write(&root.path().join("echo"), coracle_echo::PROGRAM);
         Self(root)
     }
 

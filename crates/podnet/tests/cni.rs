@@ -2,11 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "what fails here is the test")]
 
 mod namespaces;
+#[path = "../../testkit/src/program.rs"]
+mod program;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -291,9 +292,8 @@ impl Place {
             "#!/bin/sh\ninput=$(cat)\necho \"call $CNI_COMMAND {name} $CNI_CONTAINERID $CNI_IFNAME\" >> {log}\n\
              echo \"args $CNI_ARGS\" >> {log}\necho \"input $input\" >> {log}\n{deed}\n"
         );
-        // A script that is being written cannot be run: it appears whole.
-        fs::write(self.path("bin/unfinished"), text).unwrap();
-        fs::set_permissions(self.path("bin/unfinished"), fs::Permissions::from_mode(0o755)).unwrap();
+        // Somebody may run it meanwhile: it appears whole.
+        program::write(&self.path("bin/unfinished"), text);
         fs::rename(self.path("bin/unfinished"), self.path("bin").join(name)).unwrap();
     }
 }

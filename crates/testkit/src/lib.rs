@@ -14,6 +14,7 @@ mod intercept;
 mod machine;
 pub mod objects;
 mod pods;
+mod program;
 pub mod simulation;
 mod world;
 
@@ -26,3 +27,8 @@ pub use intercept::{Fate, intercept};
 pub use machine::{Machine, on_a_machine};
 pub use pods::run_pods;
 pub use world::{REAL, simulated};
+
+/// Writes a program that can be run at once, however many threads fork meanwhile.
+pub fn write_program(path: &std::path::Path, content: impl AsRef<[u8]>) {
+    program::write(path, content);
+}

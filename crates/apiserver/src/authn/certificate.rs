@@ -10,19 +10,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use coracle_api::certificate_subject::CertificateSubject;
 use coracle_api::time::Timestamp;
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
-use x509_parser::oid_registry::{Oid, asn1_rs::oid};
-use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate, X509Name, X509Version};
+use x509_parser::prelude::{ASN1Time, FromDer, X509Certificate, X509Version};
 
 use super::{Authenticator, Opinion, Presented, User};
 use crate::serve::files::FromFiles;
-
-/// Where upstream looks for a user's UID.
-const UID: Oid<'static> = oid!(1.3.6.1.4.1.57683.2);
 
 /// The extra field that tells which credential was used.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
@@ -140,7 +137,7 @@ impl Authorities {
             }
         }
         let expires = certificate.validity().not_after.timestamp();
-        Ok((user(certificate.subject(), own)?, expires))
+        Ok((user(certificate.subject().as_raw(), own)?, expires))
     }
 }
 
@@ -183,25 +180,14 @@ impl Authenticator for ClientCertificates {
     }
 }
 
-/// Whom a subject names; nobody without a common name.
-fn user(subject: &X509Name<'_>, der: &[u8]) -> Result<Option<User>, String> {
-    // Where there are several, the last one counts.
-    let name = subject.iter_common_name().filter_map(|name| name.as_str().ok()).last().unwrap_or_default();
-    if name.is_empty() {
-        return Ok(None);
-    }
-    let uids: Vec<&str> = subject.iter_by_oid(&UID).filter_map(|uid| uid.as_str().ok()).collect();
-    let uid = match uids[..] {
-        [] => "",
-        [uid] if !uid.is_empty() => uid,
-        [_] => return Err("UID cannot be an empty string".to_string()),
-        _ => return Err("expected 1 UID, but found multiple".to_string()),
-    };
-    let groups = subject.iter_organization().filter_map(|name| name.as_str().ok()).map(str::to_string);
-    Ok(Some(User {
-        name: name.to_string(),
-        uid: uid.to_string(),
-        groups: groups.collect(),
+/// The user of a subject in DER; none without a common name.
+fn user(subject: &[u8], der: &[u8]) -> Result<Option<User>, String> {
+    let named = CertificateSubject::from_der(subject).and_then(CertificateSubject::user);
+    let named = named.map_err(|error| error.to_string())?;
+    Ok(named.map(|named| User {
+        name: named.name,
+        uid: named.uid,
+        groups: named.groups,
         extra: BTreeMap::from([(
             CREDENTIAL_ID.to_string(),
             vec![format!("X509SHA256={}", fingerprint(der))],

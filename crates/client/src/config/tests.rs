@@ -1,5 +1,4 @@
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 
@@ -128,8 +127,7 @@ async fn a_plugin_is_asked_once_and_again_when_refused() {
     let plugin = folder.path().join("plugin");
     let script = "#!/bin/sh\necho x >> \"$COUNT\"\necho '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\
                   \"kind\":\"ExecCredential\",\"status\":{\"token\":\"t'\"$1\"'\"}}'\n";
-    fs::write(&plugin, script).unwrap();
-    fs::set_permissions(&plugin, fs::Permissions::from_mode(0o755)).unwrap();
+    coracle_testkit::write_program(&plugin, script);
     let count = folder.path().join("count");
     let exec = Exec {
         api_version: "client.authentication.k8s.io/v1".to_string(),

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use coracle_api::Value;
+use coracle_api::certificate_subject::CertificateSubject;
 use rustls_pki_types::CertificateSigningRequestDer;
 use rustls_pki_types::pem::PemObject;
 use x509_parser::certification_request::X509CertificationRequest;
@@ -62,7 +63,8 @@ impl Request {
         let der = CertificateSigningRequestDer::from_pem_slice(&pem).map_err(|_| RequestError::Pem)?;
         let (_, read) = X509CertificationRequest::from_der(&der).map_err(|_| RequestError::Malformed)?;
         let info = &read.certification_request_info;
-        let texts = |found: Option<&str>| found.unwrap_or_default().to_string();
+        let subject =
+            CertificateSubject::from_der(info.subject.as_raw()).map_err(|_| RequestError::Malformed)?;
         let mut names = Names::default();
         for extension in read.requested_extensions().into_iter().flatten() {
             if let ParsedExtension::SubjectAlternativeName(others) = extension {
@@ -72,13 +74,8 @@ impl Request {
         Ok(Request {
             subject: info.subject.as_raw().to_vec(),
             key: info.subject_pki.raw.to_vec(),
-            common_name: texts(info.subject.iter_common_name().last().and_then(|name| name.as_str().ok())),
-            organizations: info
-                .subject
-                .iter_organization()
-                .filter_map(|name| name.as_str().ok())
-                .map(ToString::to_string)
-                .collect(),
+            common_name: subject.common_name,
+            organizations: subject.organizations,
             names,
         })
     }

@@ -15,6 +15,8 @@ mod inventory;
 #[path = "../../tests/node/machine.rs"]
 #[expect(dead_code, reason = "tests need more of it")]
 mod machine;
+#[path = "../../../testkit/src/program.rs"]
+mod program;
 #[path = "../../tests/node/traffic.rs"]
 #[expect(dead_code, reason = "tests need more of it")]
 mod traffic;

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use coracle_apiserver::storage::Media;
-use coracle_store::face::Listen;
 use ipnet::IpNet;
 
 use super::pod_network::Plugins;
@@ -158,15 +157,5 @@ impl EtcdFlags {
             compaction: Some(Duration::from_secs(self.etcd_compaction_interval))
                 .filter(|every| !every.is_zero()),
         })
-    }
-}
-
-pub(super) fn etcd_address(text: &str) -> Result<Listen, String> {
-    match text.strip_prefix("unix://") {
-        Some(path) if path.starts_with('/') => Ok(Listen::Unix(PathBuf::from(path))),
-        Some(path) => Err(format!("{path:?} is not an absolute path")),
-        None => {
-            text.parse().map(Listen::Tcp).map_err(|_| "expected unix:///PATH or ADDRESS:PORT".to_string())
-        }
     }
 }

@@ -2,6 +2,7 @@
 //! scheduler, and the node on which its pods run.
 
 mod dns;
+mod etcd_port;
 mod file;
 mod flags;
 mod kubeconfig;
@@ -30,7 +31,7 @@ use coracle_client::{Journal, Tasks};
 use coracle_controllers::certificates::signing::{self, Authority, AuthorityError};
 use coracle_controllers::manager::UnknownController;
 use coracle_controllers::{Manager, Selected, nodeipam, nodelifecycle};
-use coracle_store::face::{Face, FaceConfig, FaceError, FaceTls, Listen};
+use coracle_store::face::{Face, FaceError};
 use ipnet::IpNet;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -44,8 +45,9 @@ use crate::process::{self, ProcessError};
 use crate::running;
 use crate::storage::{Storage, StorageError};
 use crate::world::WORLD;
+use etcd_port::{EtcdPortError, EtcdPortFlags};
 pub(crate) use file::FileError;
-use flags::{CniFlags, Component, EtcdFlags, NetworkFlags, NodeFlags, PodFlags, etcd_address};
+use flags::{CniFlags, Component, EtcdFlags, NetworkFlags, NodeFlags, PodFlags};
 use node::{Node, NodeError};
 use place::{Place, PlaceError, Wanted, nth_address};
 
@@ -77,10 +79,8 @@ pub(crate) struct Server {
     cni: CniFlags,
     #[command(flatten)]
     pods: PodFlags,
-    /// Also show the store as an etcd, for etcdctl: unix:///PATH, or HOST:PORT with the cluster's own certificates
-    /// (DIR/pki: ca.crt, and admin.crt with admin.key for the client)
-    #[arg(long, value_name = "ADDRESS", value_parser = etcd_address)]
-    etcd_listen: Option<Listen>,
+    #[command(flatten)]
+    etcd_port: EtcdPortFlags,
     /// Leave these out: dns, proxy, scheduler
     #[arg(long, value_name = "COMPONENTS", value_delimiter = ',')]
     disable: Vec<Component>,
@@ -105,6 +105,8 @@ pub(crate) enum ServerError {
     Bind { address: SocketAddr, error: io::Error },
     #[error("the store cannot be shown as an etcd")]
     Face(#[from] FaceError),
+    #[error(transparent)]
+    EtcdPort(#[from] EtcdPortError),
     #[error("{}: a server runs here already", .0.display())]
     RunsAlready(PathBuf),
     #[error(transparent)]
@@ -160,11 +162,8 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     let server = pki.server(&authority, &addresses)?;
     kubeconfig::write(folder, local_address(address), &pki, &authority)?;
 
-    let shown = command.etcd_listen.as_ref().zip(opened.embedded.as_ref());
-    let show = |(listen, store): (&Listen, &_)| {
-        Face::show(Arc::clone(store), face_config(listen, &server, &authority))
-    };
-    let face = shown.map(show).transpose()?;
+    let shown = command.etcd_port.config(&server, &authority)?.zip(opened.embedded.as_ref());
+    let face = shown.map(|(config, store)| Face::show(Arc::clone(store), config)).transpose()?;
     let journal = Journal::new();
     let config = command.config(&pki, &storage, advertised, place.service_cidr, journal.clone())?;
     let lines = readiness(local_address(address), &command.kubectl(), face.as_ref());
@@ -466,17 +465,4 @@ fn readiness(address: SocketAddr, kubectl: &str, face: Option<&Face>) -> String 
         lines.push_str(&format!("  etcdctl --endpoints {}\n", face.url()));
     }
     lines
-}
-
-/// A socket is its owner's; on a port, clients show a certificate of this cluster.
-fn face_config(listen: &Listen, server: &Pair, authority: &Pair) -> FaceConfig {
-    let mut config = FaceConfig::new(listen.clone());
-    if matches!(listen, Listen::Tcp(_)) {
-        config.tls = Some(FaceTls {
-            certificate: server.certificate.clone().into_bytes(),
-            key: server.key.clone().into_bytes(),
-            clients: Some(authority.certificate.clone().into_bytes()),
-        });
-    }
-    config
 }

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::net::IpAddr;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -80,8 +79,7 @@ fn a_plugin_hears_what_it_needs(machine: &Machine, configurations: &Path) {
     let calls = machine.folder().join("calls");
     fs::create_dir_all(&calls).unwrap();
     let program = machine.folder().join("plugins/recorder");
-    fs::write(&program, RECORDER.replace("FOLDER", &calls.display().to_string())).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    crate::program::write(&program, RECORDER.replace("FOLDER", &calls.display().to_string()));
     let config = json!({"cniVersion": "1.0.0", "name": "written", "type": "recorder", "own": "setting"});
     fs::write(configurations.join("00-recorder.conf"), config.to_string()).unwrap();
     machine.apply(&[echo("told", &["sleep", "1000"])]);

@@ -3,7 +3,6 @@
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -220,8 +219,7 @@ impl Machine {
             "#!/bin/sh\ncommand=$1; shift\nexec {CORACLE} $command --data-dir {} \"$@\"\n",
             self.data_dir().display()
         );
-        fs::write(&wrapper, script).unwrap();
-        fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+        crate::program::write(&wrapper, script);
         let mut command = self.command("sh", &["-c", line]);
         command.env("PATH", search(&[programs, tools()]));
         command.env("HOME", self.folder.path());

@@ -17,6 +17,8 @@ mod inventory;
 mod killed;
 mod machine;
 mod pods;
+#[path = "../../../testkit/src/program.rs"]
+mod program;
 mod reach;
 mod stopping;
 mod tools_image;

@@ -13,10 +13,9 @@ use crate::cluster::{Engine, House, Server};
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const JSON: &str = "application/json";
 
-/// Facts that are not in the repository; where they are not at hand nothing can be compared.
-fn shared() -> PathBuf {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    std::env::var_os("CORACLE_SHARED").map_or(beside, PathBuf::from)
+/// What a real server was recorded to do.
+fn facts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/facts")
 }
 
 /// A client that speaks both forms.
@@ -112,7 +111,7 @@ fn round(
 }
 
 fn check_folder(folder: &str, at_least: (usize, usize)) {
-    let folder = shared().join("data").join(folder);
+    let folder = facts().join(folder);
     assert!(folder.exists(), "{} is missing", folder.display());
     let house = House::new(Engine::Embedded);
     let server = house.start();
@@ -156,8 +155,8 @@ fn sparse_objects_are_the_same_in_both_forms() {
 
 #[test]
 fn what_is_left_out_gets_upstreams_defaults() {
-    let Ok(text) = std::fs::read(shared().join("data/defaults-cases.json")) else { return };
-    let recorded = json::parse(&text).unwrap();
+    let recorded = std::fs::read(facts().join("defaults-cases.json")).unwrap();
+    let recorded = json::parse(&recorded).unwrap();
     let house = House::new(Engine::Embedded);
     let server = house.start();
     let mut client = Client::new(&house, &server);

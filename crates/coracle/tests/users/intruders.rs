@@ -4,8 +4,8 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
-    KeyPair,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, DnValue, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair,
 };
 
 use crate::bad_input::wire::Identity;
@@ -40,6 +40,36 @@ fn certificates_that_are_not_good_make_nobody_somebody() {
     check("of another authority", Some(signed("eve", "system:masters", &false_authority, |_| {})));
     // Nobody at all is somebody who may do nothing.
     assert_eq!(castle.get(None, SECRETS, "").status, 403);
+}
+
+#[test]
+fn a_certificate_is_its_last_common_name_in_whatever_letters() {
+    let castle = Castle::start();
+    let review = |change: &dyn Fn(&mut CertificateParams)| {
+        let who = castle.certified("admin", "team", change);
+        let body = r#"{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}"#;
+        castle.ask(Some(who), "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", "", body)
+    };
+    // Another attribute of the same type behind the first one.
+    let check = |value: DnValue, expected: Option<&str>| {
+        let second = DnType::CustomDnType(vec![2, 5, 4, 3]);
+        let answer = review(&|params| params.distinguished_name.push(second.clone(), value.clone()));
+        match expected {
+            Some(name) => assert!(answer.body.contains(&format!("\"username\":\"{name}\"")), "{answer:?}"),
+            None => assert_eq!(answer.status, 401, "{answer:?}"),
+        }
+    };
+    check(DnValue::Utf8String("bob".to_string()), Some("bob"));
+    check(DnValue::PrintableString("bob".try_into().unwrap()), Some("bob"));
+    check(DnValue::Ia5String("bob".try_into().unwrap()), Some("bob"));
+    check(DnValue::BmpString("bob".try_into().unwrap()), Some("bob"));
+    check(DnValue::TeletexString("bob".try_into().unwrap()), Some("bob"));
+    check(DnValue::UniversalString("bob".try_into().unwrap()), None);
+    // One that cannot be read refuses the certificate, whatever it is for.
+    let unit = DnValue::UniversalString("unit".try_into().unwrap());
+    let answer =
+        review(&|params| params.distinguished_name.push(DnType::OrganizationalUnitName, unit.clone()));
+    assert_eq!(answer.status, 401, "{answer:?}");
 }
 
 /// The parts of a token, and the same put together again.

@@ -15,6 +15,7 @@ mod controllers;
 mod custom_resources;
 mod deep;
 mod dns;
+mod etcd_port;
 mod fixtures;
 mod helm;
 mod intruders;

@@ -2,6 +2,8 @@
 #![expect(dead_code, reason = "every test uses another part")]
 
 mod leftovers;
+#[path = "../../../testkit/src/program.rs"]
+pub(crate) mod program;
 
 use std::collections::HashMap;
 use std::fs;
@@ -386,7 +388,8 @@ pub(crate) fn unpack_busybox(root: &Path) {
     for folder in ["bin", "etc", "tmp", "proc", "sys", "dev"] {
         fs::create_dir_all(root.join(folder)).unwrap();
     }
-    fs::copy(BUSYBOX, root.join("bin/busybox")).expect("the package busybox-static is installed");
+    let busybox = fs::read(BUSYBOX).expect("the package busybox-static is installed");
+    program::write(&root.join("bin/busybox"), busybox);
     for command in COMMANDS {
         symlink("busybox", root.join("bin").join(command)).unwrap();
     }

@@ -1,13 +1,13 @@
 //! System calls under the default filter: each is made by a program of a few instructions, which ends with the error.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
 use coracle_cri::Runtime;
 use coracle_cri::v1::*;
 
+use crate::common::program;
 use crate::{container, start};
 
 /// How a call is made.
@@ -40,10 +40,10 @@ pub(crate) async fn answered(runtime: &dyn Runtime, sandbox: &str, pod: &PodSand
     let folder = Path::new(&pod.log_directory).join("calls");
     fs::create_dir_all(&folder).unwrap();
     for (index, (_, door, number, _)) in CALLS.iter().enumerate() {
-        write(&folder.join(index.to_string()), &program_of_64_bits(&code(*door, *number)));
+        program::write(&folder.join(index.to_string()), program_of_64_bits(&code(*door, *number)));
     }
     let exit_with_seven = [0xb8, 1, 0, 0, 0, 0xbb, 7, 0, 0, 0, 0xcd, 0x80];
-    write(&folder.join("bits32"), &program_of_32_bits(&exit_with_seven));
+    program::write(&folder.join("bits32"), program_of_32_bits(&exit_with_seven));
     // There are kernels without: then nobody has them.
     let has_32_bits =
         Command::new(folder.join("bits32")).status().is_ok_and(|status| status.code() == Some(SEVEN));
@@ -80,11 +80,6 @@ fn code(door: Door, number: u32) -> Vec<u8> {
     // exit_group(-eax)
     code.extend([0xf7, 0xd8, 0x89, 0xc7, 0xb8, 0xe7, 0, 0, 0, 0x0f, 0x05]);
     code
-}
-
-fn write(path: &Path, program: &[u8]) {
-    fs::write(path, program).unwrap();
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// One segment with headers and code, at its usual address.

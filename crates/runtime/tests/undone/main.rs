@@ -8,7 +8,6 @@ mod sys;
 
 use std::collections::HashMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -165,8 +164,7 @@ impl Node {
              [ $CNI_COMMAND = ADD ] && echo '{{\"cniVersion\":\"1.0.0\",\"ips\":[{{\"address\":\"10.90.0.2/24\"}}]}}'\nexit 0\n",
             place.join("broken").display()
         );
-        fs::write(place.join("bin/stuck"), plugin).unwrap();
-        fs::set_permissions(place.join("bin/stuck"), fs::Permissions::from_mode(0o755)).unwrap();
+        common::program::write(&place.join("bin/stuck"), plugin);
         let config = Config {
             instance: instance.to_owned(),
             root: place.join("root"),

@@ -174,6 +174,11 @@ impl Embedded {
         self.shared.index().revision()
     }
 
+    /// Whether it takes no requests any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.shared.is_closed()
+    }
+
     /// What the engine holds in memory.
     pub fn memory(&self) -> Memory {
         let index = self.shared.index();

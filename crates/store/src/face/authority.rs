@@ -15,9 +15,11 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tonic::transport::server::Connected;
 
-/// The client's first words in HTTP/2.
-const PREFACE: usize = 24;
+/// What a client of HTTP/2 begins with.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const FRAME_HEADER: usize = 9;
+/// The longest frame that our HTTP library takes; it refuses longer ones, so they are not gathered either.
+const LONGEST_FRAME: usize = 16 << 10;
 const HEADERS: u8 = 1;
 const PADDED: u8 = 0x08;
 const PRIORITY: u8 = 0x20;
@@ -55,6 +57,9 @@ impl<C: AsyncRead + Unpin> AsyncRead for Hostless<C> {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         while this.read == this.mended.len() {
+            if this.mender.is_idle() {
+                return Pin::new(&mut this.connection).poll_read(context, buffer);
+            }
             let mut chunk = ReadBuf::new(&mut this.chunk[..]);
             ready!(Pin::new(&mut this.connection).poll_read(context, &mut chunk))?;
             if chunk.filled().is_empty() {
@@ -101,12 +106,11 @@ impl<C: AsyncWrite + Unpin> AsyncWrite for Hostless<C> {
     }
 }
 
-impl<C: Connected> Connected for Hostless<C> {
-    type ConnectInfo = C::ConnectInfo;
+/// No service asks who is connected.
+impl<C> Connected for Hostless<C> {
+    type ConnectInfo = ();
 
-    fn connect_info(&self) -> Self::ConnectInfo {
-        self.connection.connect_info()
-    }
+    fn connect_info(&self) {}
 }
 
 /// Follows the frames of a connection and mends their headers.
@@ -128,17 +132,29 @@ enum Client {
     Unknown,
     /// Sends `:authority` last of those with a colon.
     Mended,
+    /// Does not, or does not speak HTTP/2.
     LeftAlone,
 }
 
 impl Mender {
+    /// Whether all that comes passes as it is.
+    fn is_idle(&self) -> bool {
+        self.client == Client::LeftAlone && self.frame.is_empty()
+    }
+
     fn feed(&mut self, mut input: &[u8], output: &mut Vec<u8>) {
-        let preface = input.len().min(PREFACE - self.preface);
+        let expected = &PREFACE[self.preface..];
+        let preface = input.len().min(expected.len());
+        if input[..preface] != expected[..preface] {
+            self.client = Client::LeftAlone;
+        }
+
         self.preface += preface;
         output.extend_from_slice(&input[..preface]);
         input = &input[preface..];
+
         while !input.is_empty() {
-            if self.client == Client::LeftAlone && self.frame.is_empty() {
+            if self.is_idle() {
                 return output.extend_from_slice(input);
             }
             let taken = if self.passing > 0 { self.pass(input, output) } else { self.gather(input, output) };
@@ -161,7 +177,7 @@ impl Mender {
         let taken = (wanted - self.frame.len()).min(input.len());
         self.frame.extend_from_slice(&input[..taken]);
         let Some(header) = self.frame.first_chunk::<FRAME_HEADER>().copied() else { return taken };
-        if header[3] != HEADERS {
+        if header[3] != HEADERS || length(&header) > LONGEST_FRAME {
             self.passing = length(&header);
             output.append(&mut self.frame);
         } else if self.frame.len() == FRAME_HEADER + length(&header) {
@@ -259,14 +275,18 @@ mod tests {
     }
 
     fn connection(frames: &[Vec<u8>]) -> Vec<u8> {
-        [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frames.concat()].concat()
+        [PREFACE, &frames.concat()].concat()
     }
 
     fn check(frames: &[Vec<u8>], expected: &[Vec<u8>]) {
+        check_bytes(&connection(frames), &connection(expected));
+    }
+
+    fn check_bytes(input: &[u8], expected: &[u8]) {
         for step in [1, 2, 7, 1000] {
             let (mut mender, mut output) = (Mender::default(), Vec::new());
-            connection(frames).chunks(step).for_each(|chunk| mender.feed(chunk, &mut output));
-            assert_eq!(output, connection(expected), "{step} bytes at a time");
+            input.chunks(step).for_each(|chunk| mender.feed(chunk, &mut output));
+            assert_eq!(output, expected, "{step} bytes at a time");
         }
     }
 
@@ -288,6 +308,20 @@ mod tests {
     fn a_client_that_does_not_is_left_alone() {
         let frames = [frame(HEADERS, 4, OURS), frame(HEADERS, 4, GO), frame(0, 1, b"\x41")];
         check(&frames, &frames);
+    }
+
+    #[test]
+    fn a_client_of_http_1_is_left_alone() {
+        // After as many bytes as the preface of HTTP/2 has, these look like a long frame with headers.
+        let request =
+            [&b"GET /health HTTP/1.1\r\nA: "[..], b"\0\x20\0\x01\x04\0\0\0\x01", GO, b"\r\n\r\n"].concat();
+        check_bytes(&request, &request);
+    }
+
+    #[test]
+    fn a_frame_longer_than_allowed_is_not_gathered() {
+        let start = [PREFACE, &[0xff, 0xff, 0xff, HEADERS, 4, 0, 0, 0, 1], GO].concat();
+        check_bytes(&start, &start);
     }
 
     #[test]

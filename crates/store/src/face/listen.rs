@@ -2,33 +2,29 @@
 //! can reach is refused unless they have to show a certificate: whoever can write to the store owns the cluster.
 
 use super::authority::Hostless;
+use super::connections::accept;
+use super::tls::{FaceTls, TlsError};
 use std::{
-    fmt, io,
+    io,
     net::SocketAddr,
     os::unix::fs::{FileTypeExt, PermissionsExt},
     path::{Path, PathBuf},
+    task::{Context, Poll},
 };
-use tokio::net::{TcpListener, UnixListener};
-use tokio_stream::{StreamExt, wrappers::UnixListenerStream};
-use tonic::transport::{
-    Certificate, Identity, ServerTlsConfig,
-    server::{Router, TcpIncoming},
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream, UnixListener},
+    sync::mpsc,
 };
+use tokio_rustls::TlsAcceptor;
+use tokio_stream::{StreamExt, wrappers::ReceiverStream};
+use tonic::transport::server::Router;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
     Unix(PathBuf),
     /// Port 0 takes a free one.
     Tcp(SocketAddr),
-}
-
-/// PEM texts.
-#[derive(Clone)]
-pub struct FaceTls {
-    pub certificate: Vec<u8>,
-    pub key: Vec<u8>,
-    /// Who signs the certificates that clients have to show; without it they show none.
-    pub clients: Option<Vec<u8>>,
 }
 
 /// Why the face cannot be shown.
@@ -39,31 +35,13 @@ pub enum FaceError {
     #[error("{address} can be reached by others: demand client certificates, or use a loopback address")]
     Exposed { address: SocketAddr },
     #[error("setting up TLS")]
-    Tls(#[source] tonic::transport::Error),
+    Tls(#[from] TlsError),
 }
 
 /// A listener with its address.
 pub(super) enum Bound {
     Unix(UnixListener, PathBuf),
     Tcp(TcpListener, SocketAddr),
-}
-
-impl FaceTls {
-    pub(super) fn settings(&self) -> ServerTlsConfig {
-        let settings = ServerTlsConfig::new().identity(Identity::from_pem(&self.certificate, &self.key));
-        match &self.clients {
-            Some(clients) => settings.client_ca_root(Certificate::from_pem(clients)),
-            None => settings,
-        }
-    }
-}
-
-impl fmt::Debug for FaceTls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FaceTls")
-            .field("demands_certificates", &self.clients.is_some())
-            .finish_non_exhaustive()
-    }
 }
 
 pub(super) fn bind(listen: &Listen, tls: Option<&FaceTls>) -> Result<Bound, FaceError> {
@@ -111,25 +89,59 @@ impl Bound {
         }
     }
 
+    /// Serves until `stopped`, with TLS on a port if there is any.
     pub(super) async fn serve(
         self,
+        tls: Option<TlsAcceptor>,
         router: Router,
         stopped: impl Future<Output = ()>,
     ) -> Result<(), tonic::transport::Error> {
-        match self {
-            Bound::Unix(listener, path) => {
-                let incoming =
-                    UnixListenerStream::new(listener).map(|connection| connection.map(Hostless::new));
-                let served = router.serve_with_incoming_shutdown(incoming, stopped).await;
+        match (self, tls) {
+            (Bound::Unix(listener, path), _) => {
+                let next =
+                    |context: &mut Context<'_>| listener.poll_accept(context).map_ok(|(stream, _)| stream);
+                let served = serve(next, |stream| async { Ok(stream) }, router, stopped).await;
                 // Somebody may have taken it away already; the next to listen there would remove it too.
                 std::fs::remove_file(path).unwrap_or_default();
                 served
             }
-            Bound::Tcp(listener, _) => {
-                let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-                let incoming = incoming.map(|connection| connection.map(Hostless::new));
-                router.serve_with_incoming_shutdown(incoming, stopped).await
+            (Bound::Tcp(listener, _), None) => {
+                let next =
+                    |context: &mut Context<'_>| listener.poll_accept(context).map_ok(|(stream, _)| stream);
+                serve(next, at_once, router, stopped).await
+            }
+            (Bound::Tcp(listener, _), Some(tls)) => {
+                let next =
+                    |context: &mut Context<'_>| listener.poll_accept(context).map_ok(|(stream, _)| stream);
+                let secure = move |stream| {
+                    let tls = tls.clone();
+                    async move { tls.accept(at_once(stream).await?).await }
+                };
+                serve(next, secure, router, stopped).await
             }
         }
     }
+}
+
+/// A connection that sends what it has at once.
+async fn at_once(stream: TcpStream) -> io::Result<TcpStream> {
+    stream.set_nodelay(true).map(|()| stream)
+}
+
+async fn serve<S, C, F>(
+    next: impl FnMut(&mut Context<'_>) -> Poll<io::Result<S>>,
+    secure: impl Fn(S) -> F,
+    router: Router,
+    stopped: impl Future<Output = ()>,
+) -> Result<(), tonic::transport::Error>
+where
+    C: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    F: Future<Output = io::Result<C>> + Send + 'static,
+{
+    let (ready, incoming) = mpsc::channel(1);
+    let incoming =
+        ReceiverStream::new(incoming).map(|connection: io::Result<C>| connection.map(Hostless::new));
+    // The server drops `incoming` when it stops, which ends the accepting.
+    let serving = router.serve_with_incoming_shutdown(incoming, stopped);
+    tokio::join!(serving, accept(next, secure, ready)).0
 }

@@ -138,6 +138,6 @@ impl Served {
 }
 
 /// `3.6` of `3.6.0`.
-fn minor(version: &str) -> String {
+pub(super) fn minor(version: &str) -> String {
     version.rsplit_once('.').map_or(version, |(minor, _)| minor).to_owned()
 }

@@ -1,25 +1,30 @@
 //! The etcd face: etcd's v3 API over the embedded engine, so that `etcdctl` and everything else that speaks to an
 //! etcd can speak to it.
 //!
-//! A [`Face`] listens on a unix socket or a port (`listen`) and hands each call to the service it belongs to: `kv`,
-//! `watch`, `lease`, `maintenance`, `cluster`. A service decodes the request (`crate::wire`), asks the engine, and
+//! A [`Face`] listens on a unix socket or a port (`listen`), secures connections (`connections`, `tls`), makes them
+//! readable to our HTTP library (`authority`) and hands each call to the service it belongs to: `kv`, `watch`, `lease`,
+//! `maintenance`, `cluster`; plain HTTP finds `pages`. A service decodes the request (`crate::wire`), asks the engine, and
 //! encodes what it answers; errors leave with etcd's codes and texts. It speaks as a cluster of one member that
 //! leads itself.
 
 mod authority;
 mod cluster;
+mod connections;
 mod kv;
 mod lease;
 mod listen;
 mod maintenance;
+mod pages;
 mod pump;
 mod snapshot;
 mod stream;
+mod tls;
 mod watch;
 
-pub use listen::{FaceError, FaceTls, Listen};
+pub use listen::{FaceError, Listen};
 pub(crate) use snapshot::Snapshot;
 pub use snapshot::SnapshotError;
+pub use tls::{Admits, ClientRule, Clients, FaceTls, TlsError};
 
 use crate::Revision;
 use crate::embedded::Embedded;
@@ -34,7 +39,7 @@ use tokio::{
     task::JoinSet,
     time::{error::Elapsed, timeout},
 };
-use tonic::transport::server::Router;
+use tonic::{service::Routes, transport::server::Router};
 
 /// Where and how the face is shown.
 #[derive(Clone, Debug)]
@@ -92,9 +97,10 @@ impl Face {
             stopping: stopping.clone(),
         };
         let url = served.url.clone();
-        let router = served.router(config.tls.as_ref())?;
+        let tls = config.tls.as_ref().map(FaceTls::acceptor).transpose()?;
+        let router = served.router();
         let mut server = JoinSet::new();
-        server.spawn(bound.serve(router, stopped(stopping)));
+        server.spawn(bound.serve(tls, router, stopped(stopping)));
         Ok(Face { url, stop, server })
     }
 
@@ -104,30 +110,31 @@ impl Face {
     }
 
     /// Takes no new calls, ends the watches, and lets what is under way end for a moment.
-    pub async fn stop(mut self) {
+    pub async fn stop(self) {
+        self.stop_within(GRACE).await;
+    }
+
+    /// The same with another patience.
+    pub async fn stop_within(mut self, grace: Duration) {
         self.stop.send_replace(true);
-        let ended = timeout(GRACE, self.server.join_next()).await;
+        let ended = timeout(grace, self.server.join_next()).await;
         // What is still under way after the grace ends with the tasks, which end with `self`.
         drop::<Result<_, Elapsed>>(ended);
     }
 }
 
 impl Served {
-    fn router(&self, tls: Option<&FaceTls>) -> Result<Router, FaceError> {
-        let mut server = tonic::transport::Server::builder();
-        if let Some(tls) = tls {
-            server = server.tls_config(tls.settings()).map_err(FaceError::Tls)?;
-        }
+    fn router(&self) -> Router {
         let kv = KvServer::new(self.clone())
             .max_decoding_message_size(MESSAGE_LIMIT)
             .max_encoding_message_size(usize::MAX);
         let watch = WatchServer::new(self.clone()).max_encoding_message_size(usize::MAX);
-        Ok(server
-            .add_service(kv)
+        let calls = Routes::new(kv)
             .add_service(watch)
             .add_service(LeaseServer::new(self.clone()))
             .add_service(MaintenanceServer::new(self.clone()))
-            .add_service(ClusterServer::new(self.clone())))
+            .add_service(ClusterServer::new(self.clone()));
+        tonic::transport::Server::builder().accept_http1(true).add_routes(pages::routes(calls, self))
     }
 
     fn header(&self, revision: Revision) -> rpc::ResponseHeader {

@@ -6,34 +6,45 @@ use crate::faces::shown;
 use coracle_store::{
     Put, Store, StoreError, Unavailable, WatchItem, WatchRequest,
     etcd::{Credentials, Etcd, EtcdConfig, Tls},
-    face::{Face, FaceConfig, FaceError, FaceTls, Listen},
+    face::{ClientRule, Clients, Face, FaceConfig, FaceError, FaceTls, Listen},
 };
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use std::{path::Path, sync::Arc, time::Duration};
 
 /// An authority, and what it signed for a server on loopback and a client.
-struct Certificates {
-    authority: String,
+pub(crate) struct Certificates {
+    pub(crate) authority: String,
     server: (String, String),
-    client: (String, String),
+    pub(crate) client: (String, String),
 }
 
 impl Certificates {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, "test-ca");
         let key = KeyPair::generate().unwrap();
         let authority = params.self_signed(&key).unwrap().pem();
         let issuer = Issuer::new(params, key);
         let signed = |name: &str| {
             let key = KeyPair::generate().unwrap();
-            let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+            let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+            params.distinguished_name.push(DnType::CommonName, name);
             (params.signed_by(&key, &issuer).unwrap().pem(), key.serialize_pem())
         };
         Certificates { authority, server: signed("127.0.0.1"), client: signed("client") }
     }
 
-    fn of_client(&self) -> Tls {
+    /// A server that lets in whom the authority signed.
+    pub(crate) fn of_server(&self) -> FaceTls {
+        FaceTls {
+            certificate: self.server.0.clone().into(),
+            key: self.server.1.clone().into(),
+            clients: Some(Clients { authority: self.authority.clone().into(), rule: ClientRule::Any }),
+        }
+    }
+
+    pub(crate) fn of_client(&self) -> Tls {
         let (certificate, key) = self.client.clone();
         Tls {
             authority: self.authority.clone().into(),
@@ -43,7 +54,7 @@ impl Certificates {
     }
 
     /// Writes them into a folder as `ca`, `cert`, `key` of the server and `client`, `client-key`.
-    fn write(&self, folder: &Path) {
+    pub(crate) fn write(&self, folder: &Path) {
         let files = [
             ("ca", &self.authority),
             ("cert", &self.server.0),
@@ -58,23 +69,20 @@ impl Certificates {
 }
 
 fn config(endpoints: impl IntoIterator<Item = impl Into<String>>, tls: Tls) -> EtcdConfig {
-    let impatient = Duration::from_secs(3);
-    EtcdConfig { tls: Some(tls), request_timeout: impatient, ..EtcdConfig::new(endpoints) }
+    EtcdConfig { tls: Some(tls), ..EtcdConfig::new(endpoints) }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_face_lets_in_whom_its_authority_signed() {
     let certificates = Certificates::new();
-    let tls = FaceTls {
-        certificate: certificates.server.0.clone().into(),
-        key: certificates.server.1.clone().into(),
-        clients: Some(certificates.authority.clone().into()),
-    };
-    let shown = shown(Listen::Tcp("127.0.0.1:0".parse().unwrap()), Some(tls));
+    let shown = shown(Listen::Tcp("127.0.0.1:0".parse().unwrap()), Some(certificates.of_server()));
     let store = Etcd::new(&config([shown.face.url()], certificates.of_client())).unwrap();
     store.put(Put::new("a", "1")).await.unwrap();
     let stranger = Tls { identity: None, ..certificates.of_client() };
-    let stranger = Etcd::new(&config([shown.face.url()], stranger)).unwrap();
+    // Whoever is refused tries again until its patience ends.
+    let impatient =
+        EtcdConfig { request_timeout: Duration::from_secs(3), ..config([shown.face.url()], stranger) };
+    let stranger = Etcd::new(&impatient).unwrap();
     let refused = stranger.get("a".into()).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
 
@@ -139,7 +147,7 @@ async fn etcd_lets_in_users_by_password_over_tls() {
 }
 
 async fn wait(store: &Etcd) {
-    for _ in 0..50 {
+    for _ in 0..3000 {
         if store.current_revision().await.is_ok() {
             return;
         }

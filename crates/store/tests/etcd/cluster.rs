@@ -113,7 +113,8 @@ impl Cluster {
 
     pub(crate) async fn wait(&self) {
         let store = self.store();
-        for _ in 0..100 {
+        // Five minutes: the machine may be busy with other things.
+        for _ in 0..3000 {
             if store.current_revision().await.is_ok() {
                 return;
             }

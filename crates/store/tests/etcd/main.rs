@@ -12,4 +12,5 @@ mod etcdctl;
 mod faces;
 mod histories;
 mod migration;
+mod tls;
 mod trouble;

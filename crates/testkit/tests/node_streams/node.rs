@@ -292,7 +292,8 @@ fn unpack(root: &Path) {
     for folder in ["bin", "etc", "tmp", "proc", "sys", "dev"] {
         fs::create_dir_all(root.join(folder)).unwrap();
     }
-    fs::copy(BUSYBOX, root.join("bin/busybox")).expect("the package busybox-static is installed");
+    let busybox = fs::read(BUSYBOX).expect("the package busybox-static is installed");
+    coracle_testkit::write_program(&root.join("bin/busybox"), busybox);
     for command in COMMANDS {
         symlink("busybox", root.join("bin").join(command)).unwrap();
     }

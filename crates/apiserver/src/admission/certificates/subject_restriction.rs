@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use coracle_api::Value;
+use coracle_api::certificate_subject::CertificateSubject;
 use rustls::pki_types::CertificateSigningRequestDer;
 use rustls::pki_types::pem::PemObject;
 use x509_parser::certification_request::X509CertificationRequest;
@@ -47,6 +48,7 @@ fn is_for_masters(request: &Value) -> Option<bool> {
     let pem = STANDARD.decode(request.at(&["spec", "request"])?.as_str()?).ok()?;
     let der = CertificateSigningRequestDer::from_pem_slice(&pem).ok()?;
     let (_, read) = X509CertificationRequest::from_der(&der).ok()?;
-    let subject = &read.certification_request_info.subject;
-    Some(subject.iter_organization().any(|group| group.as_str().is_ok_and(|group| group == MASTERS)))
+    let subject = read.certification_request_info.subject.as_raw();
+    let subject = CertificateSubject::from_der(subject).ok()?;
+    Some(subject.organizations.iter().any(|group| group == MASTERS))
 }

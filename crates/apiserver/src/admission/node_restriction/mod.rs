@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use coracle_api::Value;
+use coracle_api::certificate_subject::CertificateSubject;
 use coracle_api::go_text::Quoted;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer;
@@ -155,7 +156,6 @@ fn common_name(request: &str) -> Option<String> {
     let pem = base64::engine::general_purpose::STANDARD.decode(request).ok()?;
     let (_, pem) = x509_parser::pem::parse_x509_pem(&pem).ok()?;
     let (_, request) = X509CertificationRequest::from_der(&pem.contents).ok()?;
-    let subject = &request.certification_request_info.subject;
-    let name = subject.iter_common_name().last().and_then(|name| name.as_str().ok())?;
-    Some(name.to_string())
+    let subject = request.certification_request_info.subject.as_raw();
+    CertificateSubject::from_der(subject).ok().map(|subject| subject.common_name)
 }

@@ -85,6 +85,8 @@ pub(crate) struct Server {
     pub(crate) kubeconfig: String,
     /// `127.0.0.1:PORT`.
     pub(crate) address: String,
+    /// Where `--etcd-listen` listens, if it was given.
+    pub(crate) etcd: Option<String>,
 }
 
 impl Server {
@@ -113,10 +115,15 @@ impl Server {
             .spawn()
             .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        output.read_line(&mut line).unwrap();
         let address = line.trim().strip_prefix("coracle is ready at https://").map(str::to_string);
         let address = address.unwrap_or_else(|| panic!("it is not ready: {line:?}"));
-        Server { child, kubeconfig: data_dir.join("admin.kubeconfig").display().to_string(), address }
+        let etcd = more.contains(&"--etcd-listen").then(|| {
+            let told = output.lines().nth(1).unwrap().unwrap();
+            told.trim().strip_prefix("etcdctl --endpoints ").unwrap().to_owned()
+        });
+        Server { child, kubeconfig: data_dir.join("admin.kubeconfig").display().to_string(), address, etcd }
     }
 
     /// Asks it to end, as an init system would.

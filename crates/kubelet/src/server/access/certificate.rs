@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use coracle_api::certificate_subject::{CertificateSubject, CertificateUser};
 use coracle_api::time::Timestamp;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
@@ -47,10 +48,56 @@ impl Authorities {
             return None;
         }
         let (_, certificate) = X509Certificate::from_der(own).ok()?;
-        let subject = certificate.subject();
-        let name = subject.iter_common_name().next()?.as_str().ok()?.to_owned();
-        let groups = subject.iter_organization().filter_map(|group| group.as_str().ok());
-        let groups = groups.chain(["system:authenticated"]).map(str::to_owned).collect();
-        Some(User { name, groups, ..User::default() })
+        let named = CertificateSubject::from_der(certificate.subject().as_raw());
+        match named.and_then(CertificateSubject::user) {
+            Ok(named) => named.map(|CertificateUser { name, uid, mut groups }| {
+                groups.push("system:authenticated".to_owned());
+                User { name, uid, groups, ..User::default() }
+            }),
+            Err(error) => {
+                tracing::debug!(%error, "client certificate refused");
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{BasicConstraints, CertificateParams, DnType, DnValue, IsCa, Issuer, KeyPair};
+
+    use super::*;
+
+    /// A user of a certificate whose subject is `admin`, and then something else.
+    fn user_of(kind: DnType, value: DnValue) -> Option<User> {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, "test-ca");
+        let key = KeyPair::generate().unwrap();
+        let authority = params.self_signed(&key).unwrap().pem();
+        let issuer = Issuer::new(params, key);
+
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "admin");
+        params.distinguished_name.push(kind, value);
+        let certificate = params.signed_by(&KeyPair::generate().unwrap(), &issuer).unwrap();
+        let chain = [certificate.der().clone()];
+        Authorities::new(authority.as_bytes()).unwrap().user(&chain, Timestamp::from_unix(1_800_000_000, 0))
+    }
+
+    #[test]
+    fn the_node_knows_a_certificate_by_the_name_that_the_server_knows_it_by() {
+        let check = |value: DnValue, expected: Option<&str>| {
+            let user = user_of(DnType::CustomDnType(vec![2, 5, 4, 3]), value);
+            assert_eq!(user.map(|user| user.name).as_deref(), expected);
+        };
+        check(DnValue::Utf8String("bob".to_string()), Some("bob"));
+        check(DnValue::BmpString("bob".try_into().unwrap()), Some("bob"));
+        check(DnValue::TeletexString("bob".try_into().unwrap()), Some("bob"));
+        check(DnValue::UniversalString("bob".try_into().unwrap()), None);
+        let unreadable = DnValue::UniversalString("team".try_into().unwrap());
+        assert_eq!(user_of(DnType::OrganizationName, unreadable), None);
+        let team = user_of(DnType::OrganizationName, DnValue::BmpString("team".try_into().unwrap())).unwrap();
+        assert_eq!(team.groups, ["team", "system:authenticated"]);
     }
 }

@@ -1,0 +1,24 @@
+//! What a real server was recorded to do: `tests/corpus`, `tests/facts` and `tests/golden` of the repository.
+
+#![expect(clippy::unwrap_used, reason = "what fails here is the test")]
+
+use std::path::{Path, PathBuf};
+
+/// A file or folder below `tests/`.
+pub(crate) fn place(path: &str) -> PathBuf {
+    let place = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests")).join(path);
+    assert!(place.exists(), "{} is missing", place.display());
+    place
+}
+
+/// The files of a folder with that ending, by name.
+pub(crate) fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.to_string_lossy().ends_with(ending))
+        .collect();
+    found.sort();
+    assert!(!found.is_empty(), "no *{ending} in {}", folder.display());
+    found
+}
