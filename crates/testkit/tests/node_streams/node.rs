@@ -49,6 +49,7 @@ impl Node {
             root: folder.path().join("root"),
             state: folder.path().join("state"),
             pids_limit: None,
+            open_files: None,
         };
         let roots = Arc::new(Roots { folder: folder.path().join("rootfs") });
         let runtime = Arc::new(Runtime::open(config.clone(), roots, None).await.unwrap());
