@@ -5,8 +5,8 @@ use coracle_api::Value;
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full, StreamBody};
-use hyper::body::Frame;
+use http_body_util::{BodyExt, Empty, Full, StreamBody};
+use hyper::body::{Body as _, Frame};
 
 use crate::ApiError;
 use crate::render::Form;
@@ -68,6 +68,14 @@ pub fn empty(status: StatusCode) -> Answer {
     let mut response = bytes(status, "", Bytes::new());
     response.headers_mut().remove(header::CONTENT_TYPE);
     response
+}
+
+/// The answer to HEAD: all that would be said with GET but the body, which HTTP/2 would send after all.
+pub fn without_body(mut answer: Answer) -> Answer {
+    if let Some(length) = answer.body().size_hint().exact() {
+        answer.headers_mut().entry(header::CONTENT_LENGTH).or_insert(HeaderValue::from(length));
+    }
+    answer.map(|_| Empty::new().map_err(|never| match never {}).boxed_unsync())
 }
 
 /// A tree in the form the client accepts.

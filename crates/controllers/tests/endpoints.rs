@@ -4,11 +4,16 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::{Controlled, number};
 use coracle_api::Value;
-use coracle_client::{DeleteOptions, ListOptions};
-use coracle_testkit::eventually;
+use coracle_api::time::Timestamp;
+use coracle_client::{DeleteOptions, ListOptions, ObjectKey, Resource, Tasks, WorkQueue};
+use coracle_controllers::endpoints::Endpoints;
+use coracle_controllers::{Context, Controller, Feeds, Observation};
 use coracle_testkit::objects::object;
+use coracle_testkit::{Cluster, eventually};
 
 const SERVICE: &str = "{apiVersion: v1, kind: Service, metadata: {name: web, namespace: default, labels: {tier: front}}, \
      spec: {selector: {app: web}, ports: [{name: w, port: 80, targetPort: http}]}}";
@@ -91,5 +96,41 @@ async fn endpoints_that_somebody_wrote_become_slices() {
     assert_eq!(manager, Some("endpointslicemirroring-controller.k8s.io"));
     cluster.of("", "endpoints").delete("web", &DeleteOptions::default()).await.unwrap();
     eventually("it goes with them", async || slices(&cluster).await.is_empty().then_some(())).await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn what_was_just_written_is_not_written_again_by_an_older_view() {
+    let cluster = Cluster::start().await;
+    let client = cluster.client();
+    let manager = cluster.client_as("system:kube-controller-manager", &[]);
+    let context = Context::new(&manager, cluster.accounts(), Tasks::new());
+    let mut feeds = Feeds::new();
+    let controller = Endpoints::new(&context, Duration::ZERO, &WorkQueue::new("endpoint"), &mut feeds);
+    let services = client.resource(&Resource::builtin("", "v1", "services")).namespace("default");
+    let mut behind = 0;
+
+    for number in 0..20 {
+        let name = format!("web-{number}");
+        services.create(&object(&SERVICE.replace("name: web,", &format!("name: {name},")))).await.unwrap();
+        let key = ObjectKey::new("default", &name);
+        let seen = |observation: Observation<_>| match observation {
+            Observation::Seen { observed, .. } => Some(observed),
+            Observation::Gone | Observation::Behind => None,
+        };
+        let observed = eventually("the Service is seen", async || seen(controller.observe(&key))).await;
+        let plan = Endpoints::plan(&observed, Timestamp::from_unix(0, 0));
+        controller.act(&key, observed, plan).await.unwrap();
+        // As when a pod changes now: the view may not hold what was written a moment ago.
+        match seen(controller.observe(&key)) {
+            None => behind += 1,
+            Some(observed) => {
+                let plan = Endpoints::plan(&observed, Timestamp::from_unix(0, 0));
+                controller.act(&key, observed, plan).await.unwrap();
+            }
+        }
+    }
+    println!("{behind} views were too old");
+    context.tasks.stop().await;
     cluster.stop().await;
 }

@@ -19,6 +19,8 @@ use rcgen::{
 /// Where they are.
 pub(crate) struct Certificates {
     folder: PathBuf,
+    /// Whether there is a cluster that was given certificates and tokens by what is kept here.
+    in_use: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +29,12 @@ pub(crate) enum CertificateError {
     File { file: PathBuf, error: io::Error },
     #[error("cannot make a certificate: {0}")]
     Make(#[from] rcgen::Error),
+    #[error(
+        "{} is missing, but a cluster is kept here: {what}. Put the file back from a backup; or, if it is lost, put a new \
+         one there by hand, and {then}",
+        file.display()
+    )]
+    Lost { file: PathBuf, what: &'static str, then: &'static str },
 }
 
 /// A certificate and its key, in PEM.
@@ -36,8 +44,19 @@ pub(crate) struct Pair {
 }
 
 impl Certificates {
-    pub(crate) fn new(data_dir: &Path) -> Certificates {
-        Certificates { folder: data_dir.join("pki") }
+    /// Those of a data directory. Where a cluster uses them already, what cannot be replaced is not made anew. Where
+    /// there are none at all, as beside a store that was restored, all are made.
+    pub(crate) fn new(data_dir: &Path, has_cluster: bool) -> Certificates {
+        let folder = data_dir.join("pki");
+        let are_there = fs::read_dir(&folder).is_ok_and(|mut files| files.next().is_some());
+        if has_cluster && !are_there {
+            tracing::warn!(
+                folder = %folder.display(),
+                "the store holds a cluster, but its certificates and keys are missing; making new ones: certificates and \
+                 tokens that were given out before do not count any more"
+            );
+        }
+        Certificates { folder, in_use: has_cluster && are_there }
     }
 
     /// Where one of them is.
@@ -55,6 +74,13 @@ impl Certificates {
             .map_err(|error| CertificateError::File { file: self.folder.clone(), error })?;
         if let Some(pair) = self.load("ca")? {
             return Ok(pair);
+        }
+        if self.in_use {
+            return Err(CertificateError::Lost {
+                file: self.files("ca").certificate,
+                what: "it and ca.key signed every certificate of its users and nodes",
+                then: "give all of them new certificates",
+            });
         }
         let mut params = named("coracle-ca", None);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -109,6 +135,14 @@ impl Certificates {
     pub(crate) fn service_account_key(&self) -> Result<PathBuf, CertificateError> {
         let file = self.folder.join("service-account.key");
         if !file.exists() {
+            if self.in_use {
+                return Err(CertificateError::Lost {
+                    file,
+                    what: "it signed the tokens of all service accounts",
+                    then: "restart all pods that talk to the API server \
+                           (openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 makes one)",
+                });
+            }
             write_private(&file, &KeyPair::generate()?.serialize_pem())?;
         }
         Ok(file)

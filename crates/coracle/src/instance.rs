@@ -78,6 +78,7 @@ impl Instance {
             root: self.data_dir.join("runtime"),
             state: self.run_dir().join("runtime"),
             pids_limit: None,
+            open_files: None,
         }
     }
 

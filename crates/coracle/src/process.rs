@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
 
+use coracle_runtime::OpenFiles;
 use coracle_store::embedded::files::RealFiles;
 use coracle_store::embedded::{Config, Embedded, OpenError, SystemClock};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tracing::level_filters::LevelFilter;
@@ -52,8 +54,25 @@ pub(crate) fn log(verbosity: i64) {
 /// does so at most as deep as an object may nest, which takes half of it in a debug build (`tests/users/deep.rs`).
 pub(crate) const STACK: usize = 4 << 20;
 
-/// Runs `work` on a runtime of its own.
+/// How many files this process may have open.
+pub(crate) fn open_files() -> OpenFiles {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let number = |limit: Option<u64>| limit.unwrap_or(u64::MAX);
+    OpenFiles { soft: number(current), hard: number(maximum) }
+}
+
+/// Lets this process have as many files open as it may. The usual limit of 1024 is for programs that use `select`; every
+/// connection, watch and pod takes some.
+fn raise_open_files() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        tracing::warn!(%error, "cannot raise the limit of open files");
+    }
+}
+
+/// Runs `work` on a runtime of its own, with as many open files as this process may have.
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, ProcessError> {
+    raise_open_files();
     let runtime = tokio::runtime::Builder::new_multi_thread().thread_stack_size(STACK).enable_all().build();
     Ok(runtime.map_err(ProcessError::Runtime)?.block_on(work))
 }

@@ -107,6 +107,11 @@ impl Storage {
 }
 
 impl Opened {
+    /// Whether a cluster is kept here already. Of an etcd, which others may share, nobody is asked.
+    pub(crate) fn holds_cluster(&self) -> bool {
+        self.embedded.as_ref().is_some_and(|store| store.memory().live_keys > 0)
+    }
+
     pub(crate) async fn close(self) {
         if let Some(door) = self.door {
             door.stop().await;

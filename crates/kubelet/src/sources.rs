@@ -15,7 +15,7 @@ use crate::parts::ProbeResults;
 use crate::pod::PodView;
 use crate::references::ChangedPods;
 use crate::roster::{Entry, Roster};
-use crate::status::is_terminal;
+use crate::status::{is_terminal, rejected};
 use crate::worker::Workers;
 
 /// All sources of pods, and what they lead to.
@@ -121,6 +121,9 @@ impl Sources {
         match refusal {
             Some(Refusal { reason, message }) => {
                 self.shared.host.events.warning(&pod.reference(), &reason, message.as_str());
+                // Known before the next pod is asked about: one that is refused takes no room.
+                let refused = rejected(pod, &reason, &message, self.shared.host.now());
+                self.shared.roster.report(pod.uid(), Arc::new(refused));
                 self.workers.reject(pod, &reason, &message);
             }
             None => self.workers.update(pod),

@@ -341,6 +341,40 @@ fn a_pod_that_does_not_fit_fails_and_can_be_deleted() {
 }
 
 #[test]
+fn pods_that_were_refused_take_no_room() {
+    on_a_machine("room", async |machine| {
+        let mut world = World::new(machine).await;
+        world.kill_kubelet().await;
+        world.max_pods = 1;
+        world.start_kubelet();
+        eventually("the node takes one pod", async || {
+            let room = world.node().await.status?.allocatable?.remove("pods")?;
+            (room.0 == "1").then_some(())
+        })
+        .await;
+        world.kill_kubelet().await;
+        // The kubelet hears of all at once, in the order of their names.
+        let greedy: Vec<String> = (0..50).map(|number| format!("greedy-{number:02}")).collect();
+        for name in &greedy {
+            let spec = "  containers:\n  - {name: c, image: coracle.local/echo, resources: {requests: {cpu: '5000'}}}\n";
+            world.create(name, spec).await;
+        }
+        world.create("modest", SERVE).await;
+        world.start_kubelet();
+
+        for name in &greedy {
+            let pod = world.until(name, "refused", |status| status.phase.as_deref() == Some("Failed")).await;
+            assert_eq!(pod.status.unwrap().reason.as_deref(), Some("OutOfcpu"), "{name}");
+        }
+        world.until("modest", "taken", |status| status.phase.as_deref() == Some("Running")).await;
+        world.delete("modest", None).await;
+        world.gone("modest").await;
+        nothing_runs(&world).await;
+        world.end().await
+    });
+}
+
+#[test]
 fn a_file_is_a_pod_and_its_mirror_shows_it() {
     on_a_machine("static", async |machine| {
         let folder = machine.folder().join("manifests");

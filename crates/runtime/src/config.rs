@@ -13,6 +13,17 @@ pub struct Config {
     pub state: PathBuf,
     /// Most processes and threads of one container; none: as many as the host lets it have.
     pub pids_limit: Option<u32>,
+    /// How many files a process of a container may have open; none: as many as this process, which raises its own limit.
+    pub open_files: Option<OpenFiles>,
+}
+
+/// A limit of open files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenFiles {
+    /// What holds; a process can raise it.
+    pub soft: u64,
+    /// How far.
+    pub hard: u64,
 }
 
 impl Config {

@@ -32,7 +32,7 @@ mod supervise;
 mod sys;
 mod volumes;
 
-pub use config::Config;
+pub use config::{Config, OpenFiles};
 pub use error::Error;
 pub use observe::Observer;
 pub use ports::{ImageConfig, ImageForContainer, RootFs, RootFsError, RootFsUsage};

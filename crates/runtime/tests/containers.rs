@@ -160,6 +160,17 @@ async fn a_container_that_takes_too_much_memory_is_killed_and_says_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn containers_have_the_limit_of_open_files_that_the_runtime_was_told() {
+    let limit = coracle_runtime::OpenFiles { soft: 123, hard: 456 };
+    let node = Node::with("files", |config| config.open_files = Some(limit)).await;
+    let (pod, sandbox) = node.sandbox("pod").await;
+    let id = node.run(&sandbox, &pod, script("c", "ulimit -Sn; ulimit -Hn; sleep 1000")).await;
+    let asked = node.exec(&id, "ulimit -Sn; ulimit -Hn").await;
+    assert_eq!(asked, (0, "123\n456\n".to_owned(), String::new()));
+    node.clear().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_fork_bomb_stays_in_its_container() {
     let node = Node::with("bomb", |config| config.pids_limit = Some(30)).await;
     let (pod, sandbox) = node.sandbox("pod").await;

@@ -131,6 +131,7 @@ async fn keep<F: Future<Output = Result<(), ApiError>>>(
     bells: &[&Bell],
     mut ensure: impl FnMut() -> F,
 ) {
+    let mut told = String::new();
     loop {
         // Listened to before anything is looked at, so that nothing in between is missed.
         let mut heard: Vec<_> = bells.iter().map(|bell| Box::pin(bell.heard())).collect();
@@ -140,10 +141,14 @@ async fn keep<F: Future<Output = Result<(), ApiError>>>(
         match ensure().await {
             Ok(()) => {
                 hook.done();
+                told.clear();
                 select_all(heard).await;
             }
             Err(error) => {
-                complain(hook, &error);
+                if error.message != told {
+                    complain(hook, &error);
+                }
+                told = error.message;
                 tokio::time::sleep(RETRY).await;
             }
         }

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -117,6 +117,7 @@ async fn respond(
     enough: Arc<Notify>,
 ) -> Result<Response<Leaving>, Infallible> {
     let fits = header_bytes(&request) <= MAX_HEADERS as usize;
+    let is_head = request.method() == Method::HEAD;
     let (request, left) = arriving(request);
     let mut answer = match fits {
         true => chain.answer(request, &peer).await,
@@ -130,6 +131,9 @@ async fn respond(
     let measured = answer.extensions_mut().remove::<Arc<Measured>>();
     if answer.extensions().get::<LastAnswer>().is_some() {
         enough.notify_one();
+    }
+    if is_head {
+        answer = answer::without_body(answer);
     }
     Ok(answer.map(|body| Leaving { body, measured, _work: work }))
 }

@@ -18,6 +18,7 @@ use crate::endpointslice::fill::TRIGGER;
 use crate::endpointslice::trigger::Triggers;
 use crate::endpointslice::{HEADLESS, follow_services_and_pods};
 use crate::frame::{Context, Controller, Feeds, Observation, Requeue, Shell};
+use crate::own_writes::OwnWrites;
 use crate::views::{Pod, Service};
 
 const MANAGED_BY: &str = "endpoints.kubernetes.io/managed-by";
@@ -57,7 +58,11 @@ pub struct Endpoints {
     access: Access,
     recorder: Recorder,
     triggers: Mutex<BTreeMap<ObjectKey, Triggers>>,
+    written: OwnWrites,
 }
+
+/// What this controller writes.
+const ENDPOINTS: &str = "endpoints";
 
 /// Why endpoints are not as they should be.
 #[derive(Debug, thiserror::Error)]
@@ -99,6 +104,7 @@ impl Endpoints {
             access: context.client("endpoint-controller").resource(&core("endpoints")),
             recorder: context.recorder.clone().component("endpoint-controller"),
             triggers: Mutex::default(),
+            written: OwnWrites::default(),
             services,
             pods,
             endpoints,
@@ -161,6 +167,7 @@ impl Controller for Endpoints {
         let mut triggers = self.triggers.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(service) = self.services.get(key) else {
             triggers.remove(key);
+            self.written.forget(key);
             // What somebody else made stays: it never was ours.
             let ours = |endpoints: &Arc<Cached<Whole>>| endpoints.meta().label(MANAGED_BY) == Some(OUR_NAME);
             let Some(endpoints) = endpoints.filter(ours) else { return Observation::Gone };
@@ -175,6 +182,10 @@ impl Controller for Endpoints {
         };
         if !service.chooses_pods() || service.object.object.meta().is_being_deleted() {
             return Observation::Gone;
+        }
+        // What was written a moment ago may not be seen yet: to write it again would be refused.
+        if self.written.is_behind(key, &[(ENDPOINTS, self.endpoints.version())]) {
+            return Observation::Behind;
         }
         let pods = self.pods.list_namespace(&key.namespace).into_iter();
         let observed = Observed {
@@ -201,9 +212,9 @@ impl Controller for Endpoints {
     async fn act(&self, key: &ObjectKey, observed: Observed, plan: Plan) -> Result<Requeue, ActError> {
         let access = self.access.clone().namespace(&key.namespace);
         let (written, verb) = match &plan.write {
-            Write::Nothing => (Ok(()), ""),
-            Write::Create(object) => (access.create(object).await.map(drop), "Create"),
-            Write::Update(object) => (access.update(object).await.map(drop), "Update"),
+            Write::Nothing => (Ok(None), ""),
+            Write::Create(object) => (access.create(object).await.map(Some), "Create"),
+            Write::Update(object) => (access.update(object).await.map(Some), "Update"),
             Write::Delete => {
                 let deleted = access.delete(&key.name, &DeleteOptions::default()).await;
                 let gone =
@@ -212,7 +223,8 @@ impl Controller for Endpoints {
             }
         };
         match written {
-            Ok(()) => {}
+            Ok(None) => {}
+            Ok(Some(written)) => self.written.note(key, ENDPOINTS, &written),
             Err(error) if error.has_cause("NamespaceTerminating") => return Ok(Requeue::OnEvent),
             Err(error) => {
                 if let Some(service) = &observed.service {

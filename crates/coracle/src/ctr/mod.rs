@@ -124,7 +124,13 @@ async fn look(ctr: Ctr) -> Result<(), CtrError> {
 fn config(ctr: &Ctr) -> Result<Config, CtrError> {
     if let (Some(root), Some(state)) = (&ctr.root, &ctr.state) {
         let (root, state) = (root.clone(), state.clone());
-        return Ok(Config { instance: "coracle".to_owned(), root, state, pids_limit: None });
+        return Ok(Config {
+            instance: "coracle".to_owned(),
+            root,
+            state,
+            pids_limit: None,
+            open_files: None,
+        });
     }
     let no_cluster = || CtrError::NoCluster(ctr.data_dir.clone());
     let known = Instance::of(&ctr.data_dir).map_err(|_| no_cluster())?.runtime();

@@ -37,10 +37,10 @@ pub(super) struct NetworkFlags {
     #[arg(long, value_name = "RANGE")]
     pub(super) service_cidr: Option<IpNet>,
     /// What names of the cluster end with
-    #[arg(long, value_name = "DOMAIN", default_value = "cluster.local")]
+    #[arg(long, value_name = "DOMAIN", default_value = "cluster.local", value_parser = subdomain)]
     pub(super) cluster_domain: String,
     /// What the node is called [default: the host's name]
-    #[arg(long, value_name = "NAME", conflicts_with = "no_node")]
+    #[arg(long, value_name = "NAME", conflicts_with = "no_node", value_parser = subdomain)]
     pub(super) node_name: Option<String>,
     /// Port of the kubelet; 0: a free one [default: what it had before, 10250, or a free one]
     #[arg(long, value_name = "PORT", conflicts_with = "no_node")]
@@ -128,6 +128,12 @@ pub(super) struct EtcdFlags {
     /// How long an event is kept after it was last written; 0: for ever
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration)]
     pub(super) event_ttl: Duration,
+}
+
+/// A name as objects have it, and domains.
+pub(super) fn subdomain(text: &str) -> Result<String, String> {
+    let wrong = coracle_api::names::dns1123_subdomain(text);
+    if wrong.is_empty() { Ok(text.to_owned()) } else { Err(format!("{text:?}: {}", wrong.join(", "))) }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -31,6 +31,7 @@ use coracle_client::{Journal, Tasks};
 use coracle_controllers::certificates::signing::{self, Authority, AuthorityError};
 use coracle_controllers::manager::UnknownController;
 use coracle_controllers::{Manager, Selected, nodeipam, nodelifecycle};
+use coracle_runtime::OpenFiles;
 use coracle_store::face::{Face, FaceError};
 use ipnet::IpNet;
 use tokio::net::TcpListener;
@@ -47,7 +48,7 @@ use crate::storage::{Storage, StorageError};
 use crate::world::WORLD;
 use etcd_port::{EtcdPortError, EtcdPortFlags};
 pub(crate) use file::FileError;
-use flags::{CniFlags, Component, EtcdFlags, NetworkFlags, NodeFlags, PodFlags};
+use flags::{CniFlags, Component, EtcdFlags, NetworkFlags, NodeFlags, PodFlags, subdomain};
 use node::{Node, NodeError};
 use place::{Place, PlaceError, Wanted, nth_address};
 
@@ -103,6 +104,8 @@ pub(crate) enum ServerError {
     Certificate(#[from] CertificateError),
     #[error("{address}: cannot be listened on: {error}")]
     Bind { address: SocketAddr, error: io::Error },
+    #[error("the host's name cannot be the name of a node: {0}; give the node another with --node-name")]
+    HostName(String),
     #[error("the store cannot be shown as an etcd")]
     Face(#[from] FaceError),
     #[error(transparent)]
@@ -133,10 +136,15 @@ pub(crate) fn run(command: &Server) -> Result<(), ServerError> {
     if !command.no_node {
         oom::lower_own_score();
     }
-    process::block_on(serve(command))?
+    let open_files = process::open_files();
+    process::block_on(serve(command, open_files))?
 }
 
-async fn serve(command: &Server) -> Result<(), ServerError> {
+/// Serves; `open_files` is the limit that this process was started with, which containers get.
+async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerError> {
+    if !command.no_node {
+        command.node_name()?;
+    }
     let folder = &command.data_dir;
     let unusable = |error| ProcessError::DataDir { folder: folder.clone(), error };
     process::make_data_dir(folder).map_err(unusable)?;
@@ -153,7 +161,7 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     let place = Place { https_port: address.port(), ..place };
     place::remember(&instance, &place)?;
 
-    let pki = Certificates::new(folder);
+    let pki = Certificates::new(folder, opened.holds_cluster());
     let authority = pki.authority()?;
     let reachable = reachable_address(address.ip(), &place);
     let advertised = SocketAddr::new(reachable, address.port());
@@ -181,6 +189,7 @@ async fn serve(command: &Server) -> Result<(), ServerError> {
     let renew_every = simulated::renew_every(command.nodes.node_monitor_grace_period);
     simulated::begin(&door, command.nodes.simulated_nodes.into(), renew_every, journal.clone(), &tasks);
     let node = command.node(&instance, &place, advertised.ip(), journal, &pki, &authority)?;
+    let node = node.map(|settings| node::Settings { open_files: Some(open_files), ..settings });
     let result = process::until_signalled(async |stop| {
         let doors = Doors { listener: Some(listener), in_process: door.clone() };
         let (last, stop_server) = watch::channel(false);
@@ -278,7 +287,7 @@ impl Server {
         }
         instance.make_run_dir().map_err(NodeError::RunDir)?;
         place::show(instance, place)?;
-        let name = self.network.node_name.clone().unwrap_or_else(|| host::name().to_lowercase());
+        let name = self.node_name()?;
         let addresses = [address, IpAddr::V4(Ipv4Addr::LOCALHOST)];
         Ok(Some(node::Settings {
             certificate: pki.kubelet(authority, &name, &addresses)?,
@@ -290,11 +299,20 @@ impl Server {
             domain: self.network.cluster_domain.clone(),
             journal,
             kubelet_port: self.network.kubelet_port,
+            open_files: None,
             pod_pids: self.pods.pids(),
             unsafe_sysctls: self.pods.allowed_unsafe_sysctls.clone(),
             has_proxy: !self.disable.contains(&Component::Proxy),
             has_dns: !self.disable.contains(&Component::Dns),
         }))
+    }
+
+    /// What the node is called: what was asked for, or what the host is called.
+    fn node_name(&self) -> Result<String, ServerError> {
+        match &self.network.node_name {
+            Some(name) => Ok(name.clone()),
+            None => subdomain(&host::name().to_lowercase()).map_err(ServerError::HostName),
+        }
     }
 
     /// The controllers of a cluster that makes its own certificates.

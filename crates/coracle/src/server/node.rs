@@ -19,9 +19,9 @@ use coracle_kubelet::server::access::{Access, Authorities, BadAuthority};
 use coracle_kubelet::server::{Server, TlsError, certificate};
 use coracle_kubelet::{Config, Kubelet, LogRotation};
 use coracle_proxy::{DetectLocal, NodeNetwork, NodeNetworkError};
-use coracle_runtime::Runtime;
 use coracle_runtime::images::{Arrivals, ImageError, ImageStore, ImagesConfig};
 use coracle_runtime::rootfs::OverlayRootFs;
+use coracle_runtime::{OpenFiles, Runtime};
 use k8s_openapi::api::core::v1::Node as NodeObject;
 use rustix::mount::{UnmountFlags, unmount};
 use tokio::net::TcpListener;
@@ -50,6 +50,8 @@ pub(super) struct Settings {
     pub(super) certificate: Pair,
     /// The port that was asked for.
     pub(super) kubelet_port: Option<u16>,
+    /// How many files a process of a container may have open.
+    pub(super) open_files: Option<OpenFiles>,
     /// Most processes and threads of one pod.
     pub(super) pod_pids: Option<i64>,
     pub(super) unsafe_sysctls: Vec<String>,
@@ -161,7 +163,8 @@ async fn open(
     }
     tasks.spawn(images.clone().tend(arrivals));
     let rootfs = OverlayRootFs::new(images.clone(), mounts(instance));
-    let runtime = Runtime::open(instance.runtime(), Arc::new(rootfs), Some(network.for_runtime())).await?;
+    let config = coracle_runtime::Config { open_files: settings.open_files, ..instance.runtime() };
+    let runtime = Runtime::open(config, Arc::new(rootfs), Some(network.for_runtime())).await?;
     let pods = runtime.list_pod_sandbox(PodSandboxFilter::default()).await?;
     network.reclaim(pods.into_iter().map(|pod| pod.id).collect()).await?;
     let listener = listen(&settings).await?;

@@ -1,5 +1,7 @@
 //! Single requests, and what a stock server was seen to answer to the same.
 
+use std::process::Command;
+
 use coracle_api::Value;
 
 use crate::cluster::{Raw, Server};
@@ -80,4 +82,26 @@ fn events_are_selected_by_who_reports_them() {
     assert_eq!(found("source%3Dold"), ["a"]);
     assert_eq!(found("source%3Dexample.org/new"), ["b"]);
     assert_eq!(found("source!%3Dold"), ["b"]);
+}
+
+#[test]
+fn heads_are_answered_in_both_versions_of_http() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let file = |name: &str| folder.path().join("pki").join(name).display().to_string();
+    for path in ["/healthz", "/version", "/api", "/openapi/v2", "/metrics", "/api/v1/namespaces", "/nothing"]
+    {
+        let head = |version: &str| {
+            let mut curl = Command::new("curl");
+            curl.args(["--silent", "--show-error", "--head", version, "--cacert", &file("ca.crt")]);
+            curl.args(["--cert", &file("admin.crt"), "--key", &file("admin.key")]);
+            let output = curl.arg(format!("https://{}{path}", server.address)).output().unwrap();
+            // curl takes a body that comes after all for a broken protocol.
+            assert!(output.status.success(), "{version} {path}: {output:?}");
+            let text = String::from_utf8(output.stdout).unwrap().to_lowercase();
+            let of = |name: &str| text.lines().find_map(|line| line.strip_prefix(name).map(str::to_owned));
+            (of("http/1.1 ").or(of("http/2 ")).unwrap()[..3].to_owned(), of("content-type: "))
+        };
+        assert_eq!(head("--http2"), head("--http1.1"), "{path}");
+    }
 }

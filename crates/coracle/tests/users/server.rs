@@ -1,8 +1,10 @@
 //! `coracle server --no-node`, driven by stock kubectl as a user would.
 
+use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::cluster::{House, Server, kubectl, on_every_engine};
+use crate::cluster::{Engine, House, Server, kubectl, on_every_engine};
 
 on_every_engine! {
     objects_are_created_changed_found_and_deleted,
@@ -119,4 +121,63 @@ fn fields_have_owners_and_applying_respects_them(house: &House) {
     std::fs::write(manifest, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: v}\n").unwrap();
     server.kubectl(&apply);
     assert_eq!(server.kubectl(&["get", "configmap", "a", "-o", "jsonpath={.data}"]), r#"{"k":"v"}"#);
+}
+
+/// What a server says that does not start.
+fn does_not_start(data_dir: &Path, more: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_coracle"));
+    command.args(["server", "--https-port", "0", "--data-dir"]).arg(data_dir).args(more);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert!(!output.status.success(), "it started and ended: {output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn names_that_objects_cannot_have_are_refused_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    for (flag, name) in [("--node-name", "My_Node"), ("--node-name", ""), ("--cluster-domain", "a..b")] {
+        let said = does_not_start(folder.path(), &[flag, name]);
+        assert!(said.contains(flag) && said.contains("lowercase RFC 1123 subdomain"), "{said}");
+        assert_eq!(folder.path().read_dir().unwrap().count(), 0, "nothing was made");
+    }
+}
+
+#[test]
+fn it_has_as_many_open_files_as_it_may() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -Sn 200; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_coracle")]);
+    command.args(["server", "--no-node", "--https-port", "0", "--data-dir"]).arg(folder.path());
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", child.id())).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    let open_files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let numbers: Vec<&str> = open_files.split_whitespace().skip(3).take(2).collect();
+    assert_eq!(numbers[0], numbers[1], "{open_files}");
+}
+
+#[test]
+fn a_lost_key_is_not_replaced_under_a_cluster_that_uses_it() {
+    let house = House::new(Engine::Embedded);
+    house.start().stop();
+    let pki = house.path().join("pki");
+    for lost in [&["service-account.key"][..], &["ca.crt", "ca.key"]] {
+        let elsewhere = tempfile::tempdir().unwrap();
+        for name in lost {
+            std::fs::rename(pki.join(name), elsewhere.path().join(name)).unwrap();
+        }
+        let said = does_not_start(house.path(), &["--no-node", "--disable", "scheduler"]);
+        assert!(said.contains("is missing, but a cluster is kept here"), "{lost:?}: {said}");
+        for name in lost {
+            std::fs::rename(elsewhere.path().join(name), pki.join(name)).unwrap();
+        }
+        house.start().stop();
+    }
+    // A store that was brought here without any keys gets new ones.
+    std::fs::remove_dir_all(&pki).unwrap();
+    house.start().stop();
 }

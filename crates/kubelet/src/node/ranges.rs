@@ -9,8 +9,9 @@ use tokio::sync::watch;
 
 use crate::host::Host;
 
-/// Between attempts to tell a runtime that does not answer.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Between attempts to tell a runtime that does not take them, at first and at most.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LAST_PAUSE: Duration = Duration::from_secs(15);
 
 /// Tells the runtime of the node's ranges when they are others than it has `known`; `told` says that it has been.
 pub(super) async fn follow(
@@ -36,9 +37,15 @@ pub(super) async fn follow(
 /// Tells the runtime, until it has taken them.
 pub(super) async fn tell(host: &Host, ranges: &str) {
     let config = RuntimeConfig { network_config: Some(NetworkConfig { pod_cidr: ranges.to_owned() }) };
+    let (mut pause, mut told) = (FIRST_PAUSE, String::new());
     while let Err(error) = host.runtime.update_runtime_config(config.clone()).await {
-        tracing::warn!(%error, ranges, "the runtime does not take the ranges of this node's pods");
-        tokio::time::sleep(PAUSE).await;
+        let text = error.to_string();
+        if text != told {
+            tracing::warn!(%error, ranges, "the runtime does not accept the pod ranges of this node; retrying");
+        }
+        told = text;
+        tokio::time::sleep(pause).await;
+        pause = LAST_PAUSE.min(pause * 2);
     }
     tracing::info!(ranges, "pods get their addresses from here");
 }

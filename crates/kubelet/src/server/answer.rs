@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Empty, Full};
+use hyper::body::Body as _;
 
 pub(super) type Body = UnsyncBoxBody<Bytes, io::Error>;
 pub(super) type Answer = Response<Body>;
@@ -28,6 +29,15 @@ pub(super) fn with_type(status: StatusCode, content_type: &'static str, content:
 /// A head that says it all.
 pub(super) fn empty(head: Response<()>) -> Answer {
     head.map(|()| Empty::new().map_err(|never| match never {}).boxed_unsync())
+}
+
+/// The answer to HEAD: all that would be said with GET but the body, which HTTP/2 would send after all.
+pub(super) fn without_body(mut answer: Answer) -> Answer {
+    if let Some(length) = answer.body().size_hint().exact() {
+        answer.headers_mut().entry(header::CONTENT_LENGTH).or_insert(HeaderValue::from(length));
+    }
+    let (head, _) = answer.into_parts();
+    empty(Response::from_parts(head, ()))
 }
 
 /// A head, and a text.

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Request;
+use http::{Method, Request};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, info};
 
-use super::{Server, route};
+use super::{Server, answer, route};
 
 /// How long the TLS handshake and then the head of a request may take.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
@@ -121,7 +121,11 @@ async fn converse(
     let is_http2 = session.alpn_protocol() == Some(b"h2");
     let service = service_fn(move |request: Request<Incoming>| {
         let (server, certified) = (Arc::clone(&server), certified.clone());
-        async move { Ok::<_, Infallible>(route::answer(server, request, certified).await) }
+        async move {
+            let is_head = request.method() == Method::HEAD;
+            let answer = route::answer(server, request, certified).await;
+            Ok::<_, Infallible>(if is_head { answer::without_body(answer) } else { answer })
+        }
     });
     let stream = TokioIo::new(stream);
     let result = if is_http2 {

@@ -23,6 +23,7 @@ pub(crate) struct World {
     pub(crate) client: Client,
     pub(crate) machine: Machine,
     pub(crate) logs: LogRotation,
+    pub(crate) max_pods: u32,
     tasks: Tasks,
 }
 
@@ -31,7 +32,7 @@ impl World {
         let cluster = Cluster::start().await;
         let client = cluster.client();
         let logs = LogRotation::default();
-        let mut world = World { cluster, client, machine, logs, tasks: Tasks::new() };
+        let mut world = World { cluster, client, machine, logs, max_pods: 110, tasks: Tasks::new() };
         world.start_kubelet();
         world
     }
@@ -53,7 +54,7 @@ impl World {
             resolv_conf: "/etc/resolv.conf".into(),
             manifests: Some(self.machine.folder().join("manifests")),
             logs: self.logs.clone(),
-            max_pods: 110,
+            max_pods: self.max_pods,
             pod_pids: None,
             unsafe_sysctls: Vec::new(),
             port: 10250,

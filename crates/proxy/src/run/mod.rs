@@ -71,6 +71,7 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
         config: config.clone(),
         last: None,
         retry: FIRST_RETRY,
+        told: Told::default(),
     };
     let watch = watch(&config);
     let mut follower = Follower::new(&Informers::new(client, tasks.clone()), &config.node);
@@ -101,10 +102,14 @@ pub async fn run(config: Config, client: Client, ready: impl FnOnce()) -> Result
 /// Says how the proxy is. Where somebody else has the port, it is tried again: often that is an earlier self that is
 /// still ending.
 async fn answer_health(address: SocketAddr, mut listener: std::io::Result<TcpListener>, health: Health) {
+    let mut told = Told::default();
     loop {
         match listener {
             Ok(listener) => return serve(listener, move |path| health.answer(path)).await,
-            Err(error) => tracing::warn!(%address, %error, "nobody can ask how the proxy is"),
+            Err(error) if told.is_news(&error) => {
+                tracing::warn!(%address, %error, "cannot listen on the health port; retrying");
+            }
+            Err(_) => {}
         }
         tokio::time::sleep(FIRST_RETRY).await;
         listener = TcpListener::bind(address).await;
@@ -132,6 +137,21 @@ struct Proxy {
     /// When the kernel was told last.
     last: Option<Instant>,
     retry: Duration,
+    told: Told,
+}
+
+/// What went wrong last, so that it is not said at every try.
+#[derive(Default)]
+struct Told(String);
+
+impl Told {
+    /// Whether this was not the last that went wrong.
+    fn is_news(&mut self, error: &dyn std::error::Error) -> bool {
+        let text = error.to_string();
+        let is_news = text != self.0;
+        self.0 = text;
+        is_news
+    }
 }
 
 impl Proxy {
@@ -154,7 +174,9 @@ impl Proxy {
         self.last = Some(Instant::now());
         if let Err(error) = told {
             let error: &dyn std::error::Error = &error;
-            tracing::error!(error, "the kernel was not told of Services");
+            if self.told.is_news(error) {
+                tracing::error!(error, "nftables sync failed; retrying");
+            }
             self.whole = true;
             let again = Instant::now() + self.retry;
             self.retry = LAST_RETRY.min(self.retry * 2);
@@ -163,6 +185,7 @@ impl Proxy {
         tracing::debug!(whole = self.whole, gone = changes.gone.len(), new = changes.new.len(), took = ?began.elapsed(), "told the kernel");
         self.whole = false;
         self.retry = FIRST_RETRY;
+        self.told = Told::default();
         self.health.updated();
         let at = match self.config.node_port_addresses {
             NodePortAddresses::Primary => self.state.node().addresses.clone(),

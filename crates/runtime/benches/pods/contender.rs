@@ -61,6 +61,7 @@ impl Contender {
             root: folder.join("root"),
             state: run_dir,
             pids_limit: None,
+            open_files: None,
         };
         let runtime =
             coracle_runtime::Runtime::open(config, Arc::new(rootfs), Some(Arc::new(network))).await.unwrap();

@@ -10,6 +10,7 @@ use coracle_files::private;
 use coracle_supervisor::protocol::{ContainerSpec, Reply, Request, encode};
 
 use super::{Container, State, name_of};
+use crate::config::OpenFiles;
 use crate::error::Error;
 use crate::node::{Node, blocking};
 use crate::ports::ImageForContainer;
@@ -85,6 +86,7 @@ impl Node {
             folder: folder.clone(),
             pod_folder: self.config.sandbox_state(&container.sandbox.id),
             hierarchies: self.hierarchies.clone(),
+            open_files: self.config.open_files,
         };
         let spec = blocking(move || plan.carry_out()).await?;
         let process = encode(&spec.process);
@@ -157,6 +159,7 @@ struct Plan {
     folder: PathBuf,
     pod_folder: PathBuf,
     hierarchies: coracle_cgroup::Hierarchies,
+    open_files: Option<OpenFiles>,
 }
 
 impl Plan {
@@ -175,6 +178,7 @@ impl Plan {
             hierarchies: &self.hierarchies,
             log,
             exit_file: &self.folder.join("exit"),
+            open_files: self.open_files,
         })?;
         if let Some(folder) = log.and_then(Path::parent) {
             fs::create_dir_all(folder).map_err(Error::io("create", folder))?;

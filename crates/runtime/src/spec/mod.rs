@@ -21,12 +21,14 @@ use coracle_cgroup::{Hierarchies, Placement};
 use coracle_cri::v1::{
     ContainerConfig, LinuxContainerSecurityContext, NamespaceMode, NamespaceOption, PodSandboxConfig,
 };
-use coracle_supervisor::protocol::{ContainerSpec, Join, Namespaces, OomCounter, Pid, Process, Propagation};
+use coracle_supervisor::protocol::{
+    ContainerSpec, Join, Namespaces, OomCounter, Pid, Process, Propagation, ResourceLimit,
+};
 
 pub(crate) use mounts::{brings, cleaned, mount_points};
 pub(crate) use resources::{cannot_limit, limits};
 
-use crate::config::text;
+use crate::config::{OpenFiles, text};
 use crate::error::Error;
 use crate::namespaces::Pins;
 use crate::ports::ImageConfig;
@@ -45,6 +47,7 @@ pub(crate) struct Ingredients<'a> {
     pub(crate) hierarchies: &'a Hierarchies,
     pub(crate) log: Option<&'a Path>,
     pub(crate) exit_file: &'a Path,
+    pub(crate) open_files: Option<OpenFiles>,
 }
 
 pub(crate) fn assemble(from: &Ingredients<'_>) -> Result<ContainerSpec, Error> {
@@ -146,9 +149,13 @@ fn process(from: &Ingredients<'_>, security: &LinuxContainerSecurityContext) -> 
         oom_score_adj: Some(
             resources.map_or(0, |resources| i32::try_from(resources.oom_score_adj).unwrap_or(0)),
         ),
-        limits: Vec::new(),
+        limits: from.open_files.map(open_files_limit).into_iter().collect(),
         terminal: from.config.tty,
     })
+}
+
+fn open_files_limit(limit: OpenFiles) -> ResourceLimit {
+    ResourceLimit { resource: libc::RLIMIT_NOFILE, soft: limit.soft, hard: limit.hard }
 }
 
 /// Whether a mount asks to be seen in both directions, or in one.

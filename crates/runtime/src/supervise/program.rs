@@ -10,6 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use coracle_files::private;
 use rustix::fs::CWD;
@@ -32,6 +33,10 @@ pub(super) const KEEP: &str = "keep";
 
 /// How many may wait to be connected.
 const BACKLOG: i32 = 16;
+
+/// How often and how long a program is waited for that somebody still holds open for writing.
+const BUSY_TRIES: u32 = 100;
+const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) struct Program {
     mount: OwnedFd,
@@ -70,7 +75,8 @@ impl Program {
         // Connected before it begins, so that it sees it when we are gone: then it goes too.
         let connection = dial(folder)?;
         // A spawn without a fork: this process may be large, and has many threads.
-        let child = Command::new(format!("/proc/self/fd/{}", self.mount.as_raw_fd()))
+        let mut command = Command::new(format!("/proc/self/fd/{}", self.mount.as_raw_fd()));
+        command
             .arg0("coracle-supervisor")
             .arg(KEEP)
             .args(cgroups)
@@ -78,11 +84,22 @@ impl Program {
             .current_dir("/")
             .stdin(Stdio::from(socket))
             .stdout(Stdio::null())
-            .stderr(Stdio::from(log(folder)?))
-            .spawn()
-            .map_err(Error::io("start the keeper in", folder))?;
+            .stderr(Stdio::from(log(folder)?));
+        let child = spawn_written(&mut command).map_err(Error::io("start the keeper in", folder))?;
         Ok((connection, child))
     }
+}
+
+/// Starts a program that this process may just have written. A child that another thread has begun to start at that
+/// moment holds the file open until it has become its own program, and so long the system does not run it.
+fn spawn_written(command: &mut Command) -> io::Result<Child> {
+    for _ in 0..BUSY_TRIES {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => std::thread::sleep(BUSY_PAUSE),
+            other => return other,
+        }
+    }
+    command.spawn()
 }
 
 /// Where a supervisor or a keeper says what nobody is there to be told.

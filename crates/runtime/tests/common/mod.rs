@@ -260,6 +260,7 @@ fn config_at(folder: &Path, name: &str) -> Config {
         root: folder.join("root"),
         state: folder.join("state"),
         pids_limit: None,
+        open_files: None,
     }
 }
 

@@ -112,6 +112,7 @@ impl Node {
             root: folder.join("root"),
             state: folder.join("state"),
             pids_limit: None,
+            open_files: None,
         };
         let rootfs = OverlayRootFs::new(images, folder.join("mounts"));
         let runtime = Runtime::open(config, Arc::new(rootfs), Some(Arc::new(bridge))).await.unwrap();

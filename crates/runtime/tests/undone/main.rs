@@ -170,6 +170,7 @@ impl Node {
             root: place.join("root"),
             state: place.join("state"),
             pids_limit: None,
+            open_files: None,
         };
         Self { runtime: open(place, &config).await, config, place: place.to_owned() }
     }

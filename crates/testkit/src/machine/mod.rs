@@ -61,6 +61,7 @@ impl Machine {
             root: folder.join("root"),
             state: folder.join("state"),
             pids_limit: None,
+            open_files: None,
         };
         let bridge = Bridge::open(BridgeConfig {
             name: "pods0".to_owned(),

@@ -233,3 +233,18 @@ async fn what_cannot_be_reached_is_told() {
     );
     node.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heads_are_answered_in_both_versions_of_http() {
+    let node = Node::start("heads").await;
+    for path in
+        ["/healthz", "/pods", "/metrics", "/stats/summary", "/containerLogs/default/none/c", "/nothing"]
+    {
+        // curl takes a body that comes after all for a broken protocol.
+        let one = node.ask_kubelet_with(path, Some("kubelet-client"), &["--http1.1", "--head"]).await;
+        let two = node.ask_kubelet_with(path, Some("kubelet-client"), &["--http2", "--head"]).await;
+        assert_eq!(one.0, two.0, "{path}");
+        assert!(one.1.contains("HTTP/1.1") && two.1.contains("HTTP/2"), "{one:?} {two:?}");
+    }
+    node.stop().await;
+}

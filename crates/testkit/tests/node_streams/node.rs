@@ -49,6 +49,7 @@ impl Node {
             root: folder.path().join("root"),
             state: folder.path().join("state"),
             pids_limit: None,
+            open_files: None,
         };
         let roots = Arc::new(Roots { folder: folder.path().join("rootfs") });
         let runtime = Arc::new(Runtime::open(config.clone(), roots, None).await.unwrap());
@@ -188,14 +189,27 @@ impl Node {
 
     /// Asks the kubelet without an API server between; `identity` names a certificate.
     pub(crate) async fn ask_kubelet(&self, path: &str, identity: Option<&str>) -> (u16, String) {
+        self.ask_kubelet_with(path, identity, &[]).await
+    }
+
+    /// The same with more arguments for curl.
+    pub(crate) async fn ask_kubelet_with(
+        &self,
+        path: &str,
+        identity: Option<&str>,
+        more: &[&str],
+    ) -> (u16, String) {
         let mut curl = tokio::process::Command::new("curl");
         curl.arg("--silent").arg("--cacert").arg(self.cluster.file("ca.crt"));
         if let Some(identity) = identity {
             curl.arg("--cert").arg(self.cluster.file(&format!("{identity}.crt")));
             curl.arg("--key").arg(self.cluster.file(&format!("{identity}.key")));
         }
-        curl.args(["--write-out", "\n%{http_code}"]).arg(format!("https://127.0.0.1:{}{path}", self.port));
+        curl.args(more)
+            .args(["--write-out", "\n%{http_code}"])
+            .arg(format!("https://127.0.0.1:{}{path}", self.port));
         let output = curl.output().await.unwrap();
+        assert!(output.status.success(), "curl {more:?} {path}: {output:?}");
         let text = String::from_utf8(output.stdout).unwrap();
         let (text, status) = text.rsplit_once('\n').unwrap();
         (status.parse().unwrap(), text.to_owned())
