@@ -19,6 +19,7 @@ mod helm;
 mod intruders;
 mod keeping;
 mod life;
+mod negotiation;
 mod openapi;
 mod operator;
 mod scheduler;
