@@ -339,10 +339,12 @@ fn resource(group: &str, version: &str, r: &Resource) -> String {
     let subresources = r.subresources.iter().map(|s| {
         let (group, version) = split(&s.group_version);
         format!(
-            "Subresource {{ name: t({:?}), group: t({group:?}), version: t({version:?}), kind: t({:?}), verbs: {} }}",
+            "Subresource {{ name: t({:?}), group: t({group:?}), version: t({version:?}), kind: t({:?}), verbs: {}, \
+             has_table: {} }}",
             s.name,
             s.kind,
-            texts(&s.verbs)
+            texts(&s.verbs),
+            s.has_table
         )
     });
     let selectable = r.selectable.iter().map(|(name, with)| {

@@ -39,6 +39,7 @@ pub(crate) struct Subresource {
     pub(crate) group_version: String,
     pub(crate) kind: String,
     pub(crate) verbs: Vec<String>,
+    pub(crate) has_table: bool,
 }
 
 pub(crate) struct Column {
@@ -193,14 +194,18 @@ fn resource_line(resource: &mut Resource, word: &str, rest: &str) -> Result<(), 
         }
         "rules" => resource.rules = words(rest),
         "subresource" => {
-            let (what, verbs) =
-                rest.split_once(" : ").ok_or("expected: subresource NAME [GV] KIND : VERBS")?;
-            let (name, group_version, kind) = match words(what).as_slice() {
+            let expected = "expected: subresource NAME [GV] KIND [no-table] : VERBS";
+            let (what, verbs) = rest.split_once(" : ").ok_or(expected)?;
+            let mut what = words(what);
+            let has_table = what.last().is_none_or(|word| word != "no-table");
+            what.truncate(what.len() - usize::from(!has_table));
+            let (name, group_version, kind) = match what.as_slice() {
                 [name, kind] => (name.clone(), String::new(), kind.clone()),
                 [name, group_version, kind] => (name.clone(), group_version.clone(), kind.clone()),
-                _ => return Err("expected: subresource NAME [GV] KIND : VERBS"),
+                _ => return Err(expected),
             };
-            resource.subresources.push(Subresource { name, group_version, kind, verbs: words(verbs) });
+            let verbs = words(verbs);
+            resource.subresources.push(Subresource { name, group_version, kind, verbs, has_table });
         }
         "column" => resource
             .columns

@@ -163,7 +163,7 @@ pub fn refuse(
     path: &Path<'_>,
     found: &str,
     messages: impl IntoIterator<Item = impl Into<String>>,
-    errors: &mut Vec<FieldError>,
+    errors: &mut FieldErrors,
 ) {
     errors.extend(messages.into_iter().map(|message| FieldError::invalid_str(path, found, message)));
 }
@@ -214,15 +214,108 @@ impl fmt::Display for FieldError {
 
 impl std::error::Error for FieldError {}
 
-/// Several complaints, each once: alone as it is, together as `[a, b]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FieldErrors(pub Vec<FieldError>);
+/// Errors as they are gathered: together they take a bounded amount of memory, however many there are. Printed each once:
+/// alone as it is, together as `[a, b]`.
+///
+/// An object of a few hundred kilobytes can have a hundred thousand errors, each of which names its field and shows its
+/// value; nobody reads so many, and an answer says each of them twice.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldErrors {
+    found: Vec<FieldError>,
+    /// How many bytes their texts have.
+    bytes: usize,
+}
+
+/// Texts of errors beyond so many bytes are not kept.
+const MOST_BYTES: usize = 256 * 1024;
+
+/// What an error takes besides its texts.
+const OVERHEAD: usize = 64;
+
+impl FieldError {
+    /// About how much memory it takes.
+    fn bytes(&self) -> usize {
+        self.field.len() + self.detail.len() + self.bad_value.as_ref().map_or(0, String::len) + OVERHEAD
+    }
+}
+
+impl FieldErrors {
+    pub const fn new() -> FieldErrors {
+        FieldErrors { found: Vec::new(), bytes: 0 }
+    }
+
+    /// Adds an error, unless there are too many; the last one that fits says so.
+    pub fn push(&mut self, error: FieldError) {
+        if self.is_full() {
+            return;
+        }
+        self.bytes += error.bytes();
+        self.found.push(error);
+        if self.is_full() {
+            let detail = "there are more errors than can be shown";
+            self.found.push(FieldError::without_value(FieldErrorKind::Invalid, &Path::Root, detail));
+        }
+    }
+
+    /// Takes all errors away but the first so many.
+    pub fn truncate(&mut self, length: usize) {
+        self.found.truncate(length);
+        self.bytes = self.found.iter().map(FieldError::bytes).sum();
+    }
+
+    /// Whether another error would not be kept: a walk may end here.
+    pub fn is_full(&self) -> bool {
+        self.bytes >= MOST_BYTES
+    }
+}
+
+impl std::ops::Deref for FieldErrors {
+    type Target = [FieldError];
+
+    fn deref(&self) -> &[FieldError] {
+        &self.found
+    }
+}
+
+impl std::ops::DerefMut for FieldErrors {
+    fn deref_mut(&mut self) -> &mut [FieldError] {
+        &mut self.found
+    }
+}
+
+impl Extend<FieldError> for FieldErrors {
+    fn extend<I: IntoIterator<Item = FieldError>>(&mut self, errors: I) {
+        for error in errors {
+            if self.is_full() {
+                return;
+            }
+            self.push(error);
+        }
+    }
+}
+
+impl FromIterator<FieldError> for FieldErrors {
+    fn from_iter<I: IntoIterator<Item = FieldError>>(errors: I) -> FieldErrors {
+        let mut all = FieldErrors::default();
+        all.extend(errors);
+        all
+    }
+}
+
+impl IntoIterator for FieldErrors {
+    type Item = FieldError;
+    type IntoIter = std::vec::IntoIter<FieldError>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.found.into_iter()
+    }
+}
 
 impl fmt::Display for FieldErrors {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut texts: Vec<String> = Vec::with_capacity(self.0.len());
-        let mut seen = std::collections::HashSet::with_capacity(self.0.len());
-        for error in &self.0 {
+        let mut texts: Vec<String> = Vec::with_capacity(self.len());
+        let mut seen = std::collections::HashSet::with_capacity(self.len());
+        for error in self.iter() {
             let text = error.to_string();
             if seen.insert(text.clone()) {
                 texts.push(text);
@@ -239,7 +332,7 @@ impl std::error::Error for FieldErrors {}
 
 impl From<FieldError> for FieldErrors {
     fn from(error: FieldError) -> FieldErrors {
-        FieldErrors(vec![error])
+        FieldErrors::from_iter([error])
     }
 }
 
@@ -263,8 +356,27 @@ mod tests {
     fn several_complaints_are_listed_once_each() {
         let one = FieldError::invalid_str(&Path::Root.field("a"), "x", "");
         let two = FieldError::invalid_str(&Path::Root.field("b"), "x", "no");
-        assert_eq!(FieldErrors(vec![one.clone(), one.clone()]).to_string(), r#"a: Invalid value: "x""#);
-        let both = FieldErrors(vec![one.clone(), two, one]);
+        assert_eq!(
+            FieldErrors::from_iter([one.clone(), one.clone()]).to_string(),
+            r#"a: Invalid value: "x""#
+        );
+        let both = FieldErrors::from_iter([one.clone(), two, one]);
         assert_eq!(both.to_string(), r#"[a: Invalid value: "x", b: Invalid value: "x": no]"#);
+    }
+
+    #[test]
+    fn errors_take_a_bounded_amount_of_memory() {
+        let error =
+            |place: usize| FieldError::duplicate(&Path::Root.field("a").index(place), "x".repeat(1000));
+        let mut errors = FieldErrors::default();
+        (0..100_000).for_each(|place| errors.push(error(place)));
+        assert!(errors.is_full());
+        assert!(errors.len() < 1000, "{}", errors.len());
+        let last = errors.last().map(FieldError::to_string);
+        assert_eq!(last.as_deref(), Some("<nil>: Invalid value: there are more errors than can be shown"));
+        // One that is large on its own is shown all the same.
+        let large =
+            FieldErrors::from(FieldError::invalid_str(&Path::Root.field("a"), &"x".repeat(1 << 20), "no"));
+        assert!(large.to_string().starts_with("[a: Invalid value: \"xxx"));
     }
 }

@@ -6,7 +6,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::field_error::FieldError;
+use crate::field_error::{FieldError, FieldErrors};
 use crate::go_text::Quoted;
 use crate::value::Path;
 
@@ -25,20 +25,19 @@ pub fn is_v6(text: &str) -> bool {
 }
 
 /// An address as a field may newly have it. `known` are texts that it had before: they stay allowed.
-pub fn check(text: &str, known: &[String], at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    if known.iter().any(|known| known == text) {
-        return;
-    }
-    if parse(text).is_none() {
-        let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
-        errors.push(FieldError::invalid_str(at, text, why));
-    } else if let Some(why) = odd(text) {
+pub fn check(text: &str, known: &[String], at: &Path<'_>, errors: &mut FieldErrors) {
+    let why = match parse(text) {
+        None => Some("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"),
+        Some(_) => odd(text),
+    };
+    let Some(why) = why else { return };
+    if !known.iter().any(|known| known == text) {
         errors.push(FieldError::invalid_str(at, text, why));
     }
 }
 
 /// An address in the one form that new fields take.
-pub fn check_canonical(text: &str, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+pub fn check_canonical(text: &str, at: &Path<'_>, errors: &mut FieldErrors) {
     let before = errors.len();
     check(text, &[], at, errors);
     if let Some(address) = parse(text).filter(|_| errors.len() == before)
@@ -73,7 +72,7 @@ fn odd(text: &str) -> Option<&'static str> {
 }
 
 /// Addresses that stand for this host, this link or nothing cannot be reached by others.
-pub fn check_reachable(text: &str, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+pub fn check_reachable(text: &str, at: &Path<'_>, errors: &mut FieldErrors) {
     let Some(address) = parse(text) else {
         errors.push(FieldError::invalid_str(at, text, "must be a valid IP address"));
         return;
@@ -162,25 +161,22 @@ impl std::fmt::Display for Network {
 }
 
 /// A network as a field may newly have it. `known` are texts that it had before: they stay allowed.
-pub fn check_network(text: &str, known: &[String], at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    if known.iter().any(|known| known == text) {
-        return;
-    }
-    let Some(network) = Network::parse(text) else {
-        let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+pub fn check_network(text: &str, known: &[String], at: &Path<'_>, errors: &mut FieldErrors) {
+    let why = match (Network::parse(text), odd_network(text)) {
+        (None, _) => "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
+        (Some(_), Some(why)) => why,
+        (Some(network), None) if network.first() != network.address => {
+            "must not have bits set beyond the prefix length"
+        }
+        (Some(_), None) => return,
+    };
+    if !known.iter().any(|known| known == text) {
         errors.push(FieldError::invalid_str(at, text, why));
-        return;
-    };
-    let why = match odd_network(text) {
-        Some(why) => Some(why),
-        None if network.first() != network.address => Some("must not have bits set beyond the prefix length"),
-        None => None,
-    };
-    errors.extend(why.map(|why| FieldError::invalid_str(at, text, why)));
+    }
 }
 
 /// A network in the one form that new fields take.
-pub fn check_canonical_network(text: &str, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+pub fn check_canonical_network(text: &str, at: &Path<'_>, errors: &mut FieldErrors) {
     let before = errors.len();
     check_network(text, &[], at, errors);
     if let Some(network) = Network::parse(text).filter(|_| errors.len() == before)
@@ -259,8 +255,8 @@ impl WithZeros for Ipv6Addr {
 mod tests {
     use super::*;
 
-    fn messages(check: impl FnOnce(&Path<'_>, &mut Vec<FieldError>)) -> Vec<String> {
-        let mut errors = Vec::new();
+    fn messages(check: impl FnOnce(&Path<'_>, &mut FieldErrors)) -> Vec<String> {
+        let mut errors = FieldErrors::default();
         check(&Path::Root.field("f"), &mut errors);
         errors.into_iter().map(|error| error.detail).collect()
     }

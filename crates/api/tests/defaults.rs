@@ -102,9 +102,9 @@ fn is_stored_or_served(kind: &Kind) -> bool {
 
 /// The object with its defaults, in the form upstream writes. Defaults are there after one round.
 fn defaulted(mut object: Value, kind: &Kind) -> Value {
-    defaults::apply(&mut object, kind, NOW);
+    defaults::apply(&mut object, kind, NOW).unwrap();
     let mut again = object.clone();
-    defaults::apply(&mut again, kind, NOW);
+    defaults::apply(&mut again, kind, NOW).unwrap();
     assert_eq!(again, object, "defaulting {} twice", kind.name);
     canonical::canonicalize(&mut object, BUILTIN.root(kind).node());
     object

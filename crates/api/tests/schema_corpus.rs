@@ -128,7 +128,7 @@ impl Engine {
         let mut unknown = self.schema.prune(object);
         self.schema.prune_nulls(object);
         unknown.extend(self.schema.coerce(object, false).unwrap_or_default());
-        self.schema.default(object);
+        self.schema.default(object).unwrap();
         unknown
     }
 

@@ -7,9 +7,11 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full, StreamBody};
 use hyper::body::{Body as _, Frame};
+use tracing::warn;
 
 use crate::ApiError;
-use crate::render::Form;
+use crate::render::{Form, LongList};
+use crate::warnings;
 
 /// A body breaks off only where it is handed on from somebody else.
 pub type Body = UnsyncBoxBody<Bytes, BrokenOff>;
@@ -52,8 +54,15 @@ pub fn takes_gzip(headers: &HeaderMap) -> bool {
 }
 
 /// A long body, made piece by piece as the client reads it.
-pub fn pieces(content_type: &str, pieces: Box<dyn Iterator<Item = Bytes> + Send>, gzip: bool) -> Answer {
-    let frames = stream::iter(pieces.map(|piece| Ok::<_, BrokenOff>(Frame::data(piece))));
+pub fn pieces(content_type: &str, pieces: LongList, gzip: bool) -> Answer {
+    let frames = pieces.map(|piece| match piece {
+        Ok(piece) => Ok(Frame::data(piece)),
+        Err(error) => {
+            warn!(error = %error.message, "a list breaks off");
+            Err(BrokenOff::from(error.message))
+        }
+    });
+    let frames = stream::iter(frames);
     let mut response =
         bytes(StatusCode::OK, content_type, Bytes::new()).map(|_| StreamBody::new(frames).boxed_unsync());
     if gzip {
@@ -105,7 +114,7 @@ pub fn with_first_warning(mut answer: Answer, warning: &str) -> Answer {
 
 /// What the client should know, whatever became of its request.
 pub fn with_warnings(mut answer: Answer, warnings: &[String]) -> Answer {
-    for warning in warnings {
+    for warning in warnings::sent(warnings) {
         let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
         if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
             answer.headers_mut().append(header::WARNING, value);

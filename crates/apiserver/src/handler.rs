@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use coracle_api::Value;
 use coracle_api::catalog::{BUILTIN, Resource, Subresource};
-use coracle_api::codec::media_type::{self, PatchType};
+use coracle_api::codec::media_type::{self, Endpoint, PatchType};
 use coracle_api::go_text::Quoted;
 use coracle_api::names;
 use coracle_api::resource_version::ResourceVersion;
@@ -148,7 +148,10 @@ impl Server {
         check_produced(headers, info.verb)?;
         let scope = Scope::of(served, if resource.namespaced { &target.namespace } else { "" }, caller);
         check_terminating(&scope, info.verb)?;
-        let rendering = rendering(headers, query)?;
+        let rendering = rendering(headers, query, endpoint(served, subresource))?;
+        if !matches!(info.verb, "get" | "list" | "watch") {
+            rendering.check(info.verb == "deletecollection", &scope)?;
+        }
         self.registry.reach(Wanted::before(info.verb)).await?;
         let Some(part) = Part::named(&target.subresource).filter(|_| resource.storage.is_some()) else {
             let call = self.call(&scope, subresource, target, info.verb, headers, query, body).await?;
@@ -256,11 +259,12 @@ impl Server {
         headers: &HeaderMap,
     ) -> Result<Answer, ApiError> {
         let gzip = answer::takes_gzip(headers);
-        let list = match rendering.long_list(list, served, gzip) {
-            Ok(pieces) => return Ok(answer::pieces(rendering.form.media_type.as_str(), pieces, gzip)),
+        let now = (self.registry.now)();
+        let list = match rendering.long_list(list, served, gzip, now) {
+            Ok(pieces) => return Ok(answer::pieces(rendering.form.media_type.as_str(), pieces?, gzip)),
             Err(list) => list,
         };
-        let content = rendering.list(&list, scope, (self.registry.now)())?;
+        let content = rendering.list(&list, scope, now)?;
         Ok(answer::bytes(StatusCode::OK, rendering.form.media_type.as_str(), content))
     }
 
@@ -437,9 +441,21 @@ fn check_produced(headers: &HeaderMap, verb: &str) -> Result<(), ApiError> {
         .map_err(|refused| ApiError::not_acceptable_here(refused.to_string()))
 }
 
-fn rendering(headers: &HeaderMap, query: &Query) -> Result<Rendering, ApiError> {
+fn rendering(headers: &HeaderMap, query: &Query, endpoint: Endpoint) -> Result<Rendering, ApiError> {
     let user_agent = text_header(headers, header::USER_AGENT);
-    Rendering::negotiate(text_header(headers, header::ACCEPT), query, user_agent)
+    Rendering::negotiate(text_header(headers, header::ACCEPT), query, user_agent, endpoint)
+}
+
+/// Which forms and shapes answers about a resource can have.
+fn endpoint(served: &Served, subresource: Option<&Subresource>) -> Endpoint {
+    if let Served::Custom(..) = served {
+        return Endpoint::Custom;
+    }
+    let is_listed = || served.resource().verbs.iter().any(|verb| verb == "list");
+    match subresource.map_or_else(is_listed, |subresource| subresource.has_table) {
+        true => Endpoint::BuiltIn,
+        false => Endpoint::WithoutTable,
+    }
 }
 
 /// What is left to say of an object that is gone.

@@ -14,6 +14,7 @@
 pub mod access;
 pub mod admission;
 pub mod answer;
+mod aside;
 pub mod authn;
 pub mod authz;
 pub mod bootstrap;
@@ -42,6 +43,7 @@ pub mod serve;
 pub mod served;
 pub mod status;
 pub mod storage;
+mod warnings;
 mod watching;
 
 pub use coracle_client::World;

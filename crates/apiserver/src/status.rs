@@ -6,6 +6,7 @@
 use coracle_api::catalog::{Kind, Resource};
 use coracle_api::field_error::FieldErrors;
 use coracle_api::go_text::Quoted;
+use coracle_api::schema::TooMuchAdded;
 use coracle_api::{Map, Value};
 use http::StatusCode;
 
@@ -190,7 +191,7 @@ impl ApiError {
     }
 
     pub fn invalid_kind(group: &str, kind: &str, name: &str, errors: &FieldErrors) -> ApiError {
-        let causes = errors.0.iter().map(|error| Cause {
+        let causes = errors.iter().map(|error| Cause {
             reason: error.kind.reason(),
             message: error.body().to_string(),
             field: error.field.clone(),
@@ -213,6 +214,12 @@ impl ApiError {
 
     pub fn too_large(limit: usize) -> ApiError {
         let message = format!("Request entity too large: limit is {limit}");
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
+    }
+
+    /// Lists whose elements would take more memory than one request may.
+    pub fn too_many_elements() -> ApiError {
+        let message = "Request entity too large: the lists of the object have too many elements";
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message)
     }
 
@@ -260,6 +267,16 @@ impl ApiError {
         }
         status.insert("code", i64::from(self.code.as_u16()));
         Value::Object(status)
+    }
+}
+
+impl From<TooMuchAdded> for ApiError {
+    fn from(error: TooMuchAdded) -> ApiError {
+        ApiError::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "RequestEntityTooLarge",
+            format!("Request entity too large: {error}"),
+        )
     }
 }
 

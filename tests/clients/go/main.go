@@ -1,8 +1,8 @@
-// A program as users write them with client-go, for the tests of the server: `client-go KUBECONFIG calls|informers`.
+// A program as users write them with client-go, for the tests of the server: `client-go KUBECONFIG calls|informers|custom`.
 //
 // `calls` does one round of everything with each client and says so. `informers` follows the ConfigMaps of the namespace
 // default with each kind of informer and prints a line for every event, and for every list and watch it begins, until it
-// is ended. Whether lists are watched is client-go's own switch: KUBE_FEATURE_WatchListClient.
+// is ended. `custom` uses boats, a custom resource, as those do who need no more than metadata of them. Whether lists are watched is client-go's own switch: KUBE_FEATURE_WatchListClient.
 package main
 
 import (
@@ -42,8 +42,10 @@ func main() {
 		calls(config)
 	case "informers":
 		follow(config)
+	case "custom":
+		custom(config)
 	default:
-		panic("calls or informers")
+		panic("calls, informers or custom")
 	}
 }
 
@@ -169,6 +171,52 @@ func metadataOnly(config *rest.Config) {
 	if got.UID == "" {
 		panic("no uid")
 	}
+}
+
+// What controllers do with resources of which they know no more than that they have metadata.
+func custom(config *rest.Config) {
+	ctx := context.Background()
+	resource := schema.GroupVersionResource{Group: "harbour.example.com", Version: "v1", Resource: "boats"}
+	client, err := dynamic.NewForConfig(config)
+	check(err)
+	for _, name := range []string{"skiff", "raft", "punt"} {
+		_, err = client.Resource(resource).Namespace(namespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "harbour.example.com/v1", "kind": "Boat",
+			"metadata": map[string]any{"name": name}, "spec": map[string]any{"oars": int64(2)},
+		}}, metav1.CreateOptions{})
+		check(err)
+	}
+	partial, err := metadata.NewForConfig(config)
+	check(err)
+	boats := partial.Resource(resource).Namespace(namespace)
+	watch, err := boats.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=skiff"})
+	check(err)
+	listed, err := boats.List(ctx, metav1.ListOptions{})
+	check(err)
+	if len(listed.Items) != 3 {
+		panic(fmt.Sprint("not three: ", listed))
+	}
+	got, err := boats.Get(ctx, "skiff", metav1.GetOptions{})
+	check(err)
+	patched, err := boats.Patch(ctx, "skiff", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
+	check(err)
+	if patched.UID != got.UID || patched.Labels["a"] != "b" {
+		panic(fmt.Sprint("not what was patched: ", patched))
+	}
+	check(boats.Delete(ctx, "skiff", metav1.DeleteOptions{}))
+	check(boats.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}))
+	for _, expected := range []string{"ADDED", "MODIFIED", "DELETED"} {
+		event := <-watch.ResultChan()
+		if string(event.Type) != expected {
+			panic(fmt.Sprint(event.Type, " and not ", expected))
+		}
+	}
+	left, err := boats.List(ctx, metav1.ListOptions{})
+	check(err)
+	if len(left.Items) != 0 {
+		panic(fmt.Sprint("still there: ", left))
+	}
+	say("custom ok")
 }
 
 func follow(config *rest.Config) {

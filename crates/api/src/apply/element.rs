@@ -128,6 +128,17 @@ impl FieldPath {
     }
 }
 
+impl FieldPath {
+    /// About how much memory it takes.
+    pub(in crate::apply) fn bytes(&self) -> usize {
+        let text = |element: &Element| match element {
+            Element::Field(name) => name.len(),
+            other => other.to_string().len(),
+        };
+        self.0.iter().map(|element| size_of::<Element>() + text(element)).sum()
+    }
+}
+
 impl fmt::Display for FieldPath {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|element| write!(out, "{element}"))

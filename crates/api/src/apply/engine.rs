@@ -108,6 +108,7 @@ impl<'a> Engine<'_, 'a> {
         comparisons.in_version(&new.version)?;
         let mut left = Vec::with_capacity(owners.0.len());
         let mut conflicts = Conflicts::default();
+        let mut left_to_say = Conflicts::MOST_BYTES;
         for mut owner in std::mem::take(&mut owners.0) {
             if writer.is_some_and(|writer| owner.manager.is(writer)) {
                 left.push(owner);
@@ -116,7 +117,7 @@ impl<'a> Engine<'_, 'a> {
             let Some(changes) = comparisons.in_version(&owner.manager.api_version)? else { continue };
             let taken = owner.fields.intersection(&changes.changed);
             if !force {
-                let paths = taken.paths().into_iter();
+                let paths = taken.paths_within(&mut left_to_say).into_iter();
                 conflicts.0.extend(paths.map(|path| Conflict { manager: owner.manager.clone(), path }));
             }
             if !taken.is_empty() {

@@ -1,6 +1,6 @@
 //! What may be asked of field managers: names, and which requests need one.
 
-use crate::field_error::{FieldError, FieldErrorKind};
+use crate::field_error::{FieldError, FieldErrorKind, FieldErrors};
 use crate::go_text::Quoted;
 use crate::{Path, Text, Value};
 
@@ -11,8 +11,8 @@ pub const MAX_MANAGER_LENGTH: usize = 128;
 pub const MAX_SUBRESOURCE_LENGTH: usize = 256;
 
 /// Checks the `fieldManager` of a request, or the manager of an entry. Empty means that none is given.
-pub fn check_manager(name: &str, path: &Path<'_>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub fn check_manager(name: &str, path: &Path<'_>) -> FieldErrors {
+    let mut errors = FieldErrors::default();
     if name.len() > MAX_MANAGER_LENGTH {
         errors.push(too_long(path, MAX_MANAGER_LENGTH));
     }
@@ -24,7 +24,7 @@ pub fn check_manager(name: &str, path: &Path<'_>) -> Vec<FieldError> {
 }
 
 /// Checks `fieldManager` and `force` of a patch: applying needs a manager, and nothing else can be forced.
-pub fn check_patch_options(manager: &str, force: Option<bool>, is_apply: bool) -> Vec<FieldError> {
+pub fn check_patch_options(manager: &str, force: Option<bool>, is_apply: bool) -> FieldErrors {
     let root = Path::Root;
     let complaint = |kind, field: &str, detail: &str| FieldError {
         kind,
@@ -32,7 +32,7 @@ pub fn check_patch_options(manager: &str, force: Option<bool>, is_apply: bool) -
         bad_value: None,
         detail: detail.to_owned(),
     };
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::default();
     if is_apply && manager.is_empty() {
         errors.push(complaint(FieldErrorKind::Required, "fieldManager", "is required for apply patch"));
     }
@@ -48,8 +48,8 @@ pub fn check_patch_options(manager: &str, force: Option<bool>, is_apply: bool) -
 }
 
 /// Checks the entries of an object that is written, as part of checking its metadata.
-pub fn check_entries(entries: &[Value], path: &Path<'_>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub fn check_entries(entries: &[Value], path: &Path<'_>) -> FieldErrors {
+    let mut errors = FieldErrors::default();
     for (index, entry) in entries.iter().enumerate() {
         let path = path.index(index);
         let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();

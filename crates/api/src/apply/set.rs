@@ -133,19 +133,33 @@ impl Set {
 
     /// Every member, a level before what is below it, as conflicts list them.
     pub fn paths(&self) -> Vec<FieldPath> {
+        self.paths_within(&mut usize::MAX.clone())
+    }
+
+    /// The same, until they have taken so many bytes: a path repeats all that stands above its field.
+    pub(super) fn paths_within(&self, left: &mut usize) -> Vec<FieldPath> {
         let mut paths = Vec::new();
-        self.collect_paths(&mut Vec::new(), &mut paths);
+        self.collect_paths(&mut Vec::new(), left, &mut paths);
         paths
     }
 
-    fn collect_paths(&self, above: &mut Vec<Element>, paths: &mut Vec<FieldPath>) {
+    fn collect_paths<'s>(
+        &'s self,
+        above: &mut Vec<&'s Element>,
+        left: &mut usize,
+        paths: &mut Vec<FieldPath>,
+    ) {
         for node in self.nodes.iter().filter(|node| node.member) {
-            let path = above.iter().chain([&node.element]).cloned().collect();
-            paths.push(FieldPath(path));
+            if *left == 0 {
+                return;
+            }
+            let path = FieldPath(above.iter().copied().chain([&node.element]).cloned().collect());
+            *left = left.saturating_sub(path.bytes());
+            paths.push(path);
         }
         for node in &self.nodes {
-            above.push(node.element.clone());
-            node.below.collect_paths(above, paths);
+            above.push(&node.element);
+            node.below.collect_paths(above, left, paths);
             above.pop();
         }
     }

@@ -176,6 +176,9 @@ impl<'a> Tracker<'a> {
         let Some(own) = last_applied::unchanged_fields(live, self.of, self.api_version, self.kind) else {
             return Err(ApplyError::Conflicts(conflicts));
         };
+        if conflicts.may_be_cut() {
+            return Err(ApplyError::Conflicts(conflicts));
+        }
         let others: Vec<_> = conflicts.0.into_iter().filter(|conflict| !own.has(&conflict.path.0)).collect();
         if !others.is_empty() {
             return Err(ApplyError::Conflicts(Conflicts(others)));

@@ -49,6 +49,8 @@ pub struct Subresource {
     pub version: Text,
     pub kind: Text,
     pub verbs: Cow<'static, [Text]>,
+    /// Whether answers can be had as a table.
+    pub has_table: bool,
 }
 
 /// How a resource is kept.

@@ -266,7 +266,7 @@ fn every_resource_can_be_brought_to_its_stored_version_and_back() {
         let fields = object.as_object_mut().unwrap();
         fields.insert("apiVersion", served.api_version());
         fields.insert("kind", served.name.clone());
-        defaults::apply(&mut object, served, Timestamp::from_unix(0, 0));
+        defaults::apply(&mut object, served, Timestamp::from_unix(0, 0)).unwrap();
         let kept = convert(object, stored).unwrap();
         assert_eq!(kept.get("apiVersion").unwrap().as_str(), Some(stored.api_version().as_str()));
         convert(kept, served).unwrap();

@@ -22,18 +22,21 @@ mod tests;
 use std::sync::OnceLock;
 
 use crate::catalog::{BUILTIN, Kind};
-use crate::schema::{self, Schema};
+use crate::schema::{self, Schema, TooMuchAdded};
 use crate::time::Timestamp;
 use crate::{Map, Value};
 
 /// Fills in what is unset in an object of a built-in kind. Objects of other kinds have a schema of their own.
-pub fn apply(object: &mut Value, kind: &Kind, now: Timestamp) {
-    let Some(defaults) = of_kind(kind) else { return };
-    let Some(fields) = object.as_object_mut() else { return };
+///
+/// # Errors
+/// That would be too much.
+pub fn apply(object: &mut Value, kind: &Kind, now: Timestamp) -> Result<(), TooMuchAdded> {
+    let Some(defaults) = of_kind(kind) else { return Ok(()) };
+    let Some(fields) = object.as_object_mut() else { return Ok(()) };
     if let Some(conditional) = defaults.conditional {
         conditional(fields, now);
     }
-    defaults.schema.default(object);
+    defaults.schema.default(object)
 }
 
 /// What depends on other fields, or on the time.

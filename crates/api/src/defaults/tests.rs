@@ -10,7 +10,7 @@ fn check(object: &str, expected: &[(&str, &str)]) {
     let kind = BUILTIN.kind_of(text("apiVersion"), text("kind")).unwrap();
     let root = BUILTIN.root(kind).node();
     let mut value = json::decode(object.as_bytes(), Some(root)).unwrap().value;
-    apply(&mut value, kind, Timestamp::from_unix(0, 0));
+    apply(&mut value, kind, Timestamp::from_unix(0, 0)).unwrap();
     canonical::canonicalize(&mut value, root);
     for (path, expected) in expected {
         let step = |value: &Value, step: &str| match step.parse::<usize>() {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::ObjectMeta;
 use crate::catalog;
-use crate::field_error::{FieldError, as_json, refuse, shown};
+use crate::field_error::{FieldError, FieldErrors, as_json, refuse, shown};
 use crate::go_text::Quoted;
 use crate::names::{self, Messages, Rule};
 use crate::value::{Map, Path, Value};
@@ -38,7 +38,7 @@ impl Rules {
 }
 
 /// Judges the metadata of a new object, whose name has been generated.
-pub fn new(meta: ObjectMeta<'_>, at: &Path<'_>, rules: Rules, errors: &mut Vec<FieldError>) {
+pub fn new(meta: ObjectMeta<'_>, at: &Path<'_>, rules: Rules, errors: &mut FieldErrors) {
     let prefix = meta.generate_name();
     if !prefix.is_empty() {
         let messages = match rules.prefix {
@@ -71,7 +71,7 @@ pub fn new(meta: ObjectMeta<'_>, at: &Path<'_>, rules: Rules, errors: &mut Vec<F
 }
 
 /// Judges the change of an object's metadata.
-pub fn change(new: ObjectMeta<'_>, old: ObjectMeta<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+pub fn change(new: ObjectMeta<'_>, old: ObjectMeta<'_>, at: &Path<'_>, errors: &mut FieldErrors) {
     if old.is_being_deleted() {
         no_new_finalizers(new, old, &at.field("finalizers"), errors);
     }
@@ -98,7 +98,7 @@ pub fn change(new: ObjectMeta<'_>, old: ObjectMeta<'_>, at: &Path<'_>, errors: &
 }
 
 /// Finalizers without a domain are those that Kubernetes itself has: what most kinds ask besides.
-pub fn known_finalizers(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+pub fn known_finalizers(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut FieldErrors) {
     let at = at.field("finalizers");
     for (index, name) in meta.finalizers().enumerate() {
         known_finalizer(name, &at.index(index), errors);
@@ -106,7 +106,7 @@ pub fn known_finalizers(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut Vec<Fi
 }
 
 /// The same for one finalizer, wherever it stands.
-pub fn known_finalizer(name: &str, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+pub fn known_finalizer(name: &str, at: &Path<'_>, errors: &mut FieldErrors) {
     if !name.contains('/') && !matches!(name, "kubernetes" | "orphan" | "foregroundDeletion") {
         let detail = "name is neither a standard finalizer name nor is it fully qualified";
         errors.push(FieldError::invalid_str(at, name, detail));
@@ -117,7 +117,7 @@ pub fn known_finalizer(name: &str, at: &Path<'_>, errors: &mut Vec<FieldError>) 
 pub fn labels<K: AsRef<str>, V: AsRef<str>>(
     labels: impl IntoIterator<Item = (K, V)>,
     at: &Path<'_>,
-    errors: &mut Vec<FieldError>,
+    errors: &mut FieldErrors,
 ) {
     for (key, value) in labels {
         let (key, value) = (key.as_ref(), value.as_ref());
@@ -130,7 +130,7 @@ pub fn labels<K: AsRef<str>, V: AsRef<str>>(
 pub fn annotations<K: AsRef<str>, V: AsRef<str>>(
     annotations: impl IntoIterator<Item = (K, V)>,
     at: &Path<'_>,
-    errors: &mut Vec<FieldError>,
+    errors: &mut FieldErrors,
 ) {
     let mut size = 0;
     for (key, value) in annotations {
@@ -149,7 +149,7 @@ fn texts(map: Option<&Map>) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// Judges the name of a field manager, which is at most 128 bytes that print.
-pub fn field_manager(manager: &str, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+pub fn field_manager(manager: &str, at: &Path<'_>, errors: &mut FieldErrors) {
     if manager.len() > MANAGER_LIMIT {
         errors.push(FieldError::too_long(at, MANAGER_LIMIT));
     }
@@ -159,12 +159,15 @@ pub fn field_manager(manager: &str, at: &Path<'_>, errors: &mut Vec<FieldError>)
         if matches!(character, '"' | '\\') || Quoted(&text).to_string().len() == text.len() + 2 {
             continue;
         }
+        if errors.is_full() {
+            return;
+        }
         let detail = format!("invalid character U+{:04X} (at position {place})", u32::from(character));
         errors.push(FieldError::invalid_str(at, manager, detail));
     }
 }
 
-fn owners(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn owners(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut FieldErrors) {
     let owners = meta.list("ownerReferences");
     let mut controller: Option<String> = None;
     for owner in owners {
@@ -190,6 +193,7 @@ fn owners(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
             let name = format!("{}/{}", text("kind"), text("name"));
             match &controller {
                 None => controller = Some(name),
+                Some(_) if errors.is_full() => return,
                 Some(first) => {
                     let detail = format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
@@ -213,7 +217,7 @@ fn owner_shown(owner: &Value) -> String {
     format!("{{{}}}", fields.join(","))
 }
 
-fn finalizers(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn finalizers(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut FieldErrors) {
     for name in meta.finalizers() {
         refuse(at, name, names::qualified_name(name), errors);
     }
@@ -224,8 +228,9 @@ fn finalizers(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>)
     }
 }
 
-fn no_new_finalizers(new: ObjectMeta<'_>, old: ObjectMeta<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    let added: BTreeSet<&str> = new.finalizers().filter(|name| !old.has_finalizer(name)).collect();
+fn no_new_finalizers(new: ObjectMeta<'_>, old: ObjectMeta<'_>, at: &Path<'_>, errors: &mut FieldErrors) {
+    let before: BTreeSet<&str> = old.finalizers().collect();
+    let added: BTreeSet<&str> = new.finalizers().filter(|name| !before.contains(name)).collect();
     if !added.is_empty() {
         let added: Vec<String> = added.into_iter().map(|name| Quoted(name).to_string()).collect();
         let detail = format!(
@@ -236,7 +241,7 @@ fn no_new_finalizers(new: ObjectMeta<'_>, old: ObjectMeta<'_>, at: &Path<'_>, er
     }
 }
 
-fn managers(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn managers(meta: ObjectMeta<'_>, at: &Path<'_>, errors: &mut FieldErrors) {
     for (index, entry) in meta.list("managedFields").iter().enumerate() {
         let at = at.index(index);
         let text = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -299,7 +304,7 @@ mod tests {
     #[test]
     fn new_metadata_is_judged_in_upstreams_order() {
         let check = |rules: Rules, metadata: &str, expected: &[&str]| {
-            let mut errors = Vec::new();
+            let mut errors = FieldErrors::default();
             new(object(metadata).meta(), &METADATA, rules, &mut errors);
             compare(&errors, expected);
         };
@@ -352,7 +357,7 @@ mod tests {
     #[test]
     fn owners_are_named_in_full_and_one_of_them_manages() {
         let check = |list: &str, expected: &[&str]| {
-            let mut errors = Vec::new();
+            let mut errors = FieldErrors::default();
             let object = object(&format!("{{\"name\":\"a\",\"ownerReferences\":{list}}}"));
             new(object.meta(), &METADATA, Rules::ANY_KIND, &mut errors);
             compare(&errors, expected);
@@ -382,7 +387,7 @@ mod tests {
     #[test]
     fn what_no_write_changes_is_said_when_it_does() {
         let check = |old: &str, new: &str, expected: &[&str]| {
-            let mut errors = Vec::new();
+            let mut errors = FieldErrors::default();
             change(object(new).meta(), object(old).meta(), &METADATA, &mut errors);
             compare(&errors, expected);
         };

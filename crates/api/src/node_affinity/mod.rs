@@ -66,8 +66,8 @@ impl NodeSelector {
 }
 
 fn flattened(errors: &[&FieldErrors]) -> Result<(), FieldErrors> {
-    let errors: Vec<_> = errors.iter().flat_map(|errors| errors.0.iter().cloned()).collect();
-    if errors.is_empty() { Ok(()) } else { Err(FieldErrors(errors)) }
+    let errors: FieldErrors = errors.iter().flat_map(|errors| errors.iter().cloned()).collect();
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
 /// What a pod demands of its node.

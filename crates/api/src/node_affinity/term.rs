@@ -98,7 +98,7 @@ pub(super) struct CompiledTerm {
 
 impl CompiledTerm {
     pub(super) fn new(term: &NodeSelectorTerm<'_>, path: &Path<'_>) -> Result<CompiledTerm, FieldErrors> {
-        let mut errors = Vec::new();
+        let mut errors = FieldErrors::default();
         let expressions = path.field("matchExpressions");
         let labels =
             compiled(&term.match_expressions, &expressions, &mut errors, NodeSelectorRequirement::on_labels);
@@ -107,7 +107,7 @@ impl CompiledTerm {
         if errors.is_empty() {
             Ok(CompiledTerm { labels: LabelSelector::new(labels), fields: FieldSelector::new(fields) })
         } else {
-            Err(FieldErrors(errors))
+            Err(errors)
         }
     }
 
@@ -121,14 +121,14 @@ impl CompiledTerm {
 fn compiled<'r, T>(
     requirements: &[NodeSelectorRequirement<'r>],
     path: &Path<'_>,
-    errors: &mut Vec<FieldError>,
+    errors: &mut FieldErrors,
     compile: impl Fn(&NodeSelectorRequirement<'r>, &Path<'_>) -> Result<T, FieldErrors>,
 ) -> Vec<T> {
     let mut all = Vec::with_capacity(requirements.len());
     for (index, requirement) in requirements.iter().enumerate() {
         match compile(requirement, &path.index(index)) {
             Ok(one) => all.push(one),
-            Err(found) => errors.extend(found.0),
+            Err(found) => errors.extend(found),
         }
     }
     all

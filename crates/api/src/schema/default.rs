@@ -10,80 +10,128 @@ use super::node::{Flags, Node, Unset};
 use crate::quantity::{MILLI, Quantity};
 use crate::{Map, Value};
 
+/// Defaults may add this many bytes to an object, counted as JSON: as large as an object can be in an etcd.
+pub const MOST_ADDED: usize = 1536 * 1024;
+
+/// Defaults would make an object too large: each `{}` in a list may become whatever the schema says, and each of those in
+/// that again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("defaults of the schema add more than {MOST_ADDED} bytes to the object")]
+pub struct TooMuchAdded;
+
 impl Schema {
     /// Fills in what is unset below the root.
-    pub fn default(&self, object: &mut Value) {
-        default(self, object, self.root());
+    ///
+    /// # Errors
+    /// That would be too much; some of it has been filled in.
+    pub fn default(&self, object: &mut Value) -> Result<(), TooMuchAdded> {
+        Filling { schema: self, left: MOST_ADDED }.default(object, self.root())
     }
 }
 
-fn default(schema: &Schema, value: &mut Value, node: &Node) {
-    if !node.flags.has(Flags::DEFAULTS) {
-        return;
+struct Filling<'s> {
+    schema: &'s Schema,
+    /// So many bytes may still be added.
+    left: usize,
+}
+
+impl Filling<'_> {
+    fn default(&mut self, value: &mut Value, node: &Node) -> Result<(), TooMuchAdded> {
+        if !node.flags.has(Flags::DEFAULTS) {
+            return Ok(());
+        }
+        match value {
+            Value::Object(map) => {
+                self.fill_in(map, node)?;
+                self.members(map, node)
+            }
+            Value::Array(items) => {
+                let Some(item) = self.schema.item(node) else { return Ok(()) };
+                items.iter_mut().try_for_each(|value| self.element(value, item))
+            }
+            _ => Ok(()),
+        }
     }
+
+    /// The defaults of the members that are named.
+    fn fill_in(&mut self, map: &mut Map, node: &Node) -> Result<(), TooMuchAdded> {
+        for place in &node.filled {
+            let property = &node.properties[usize::from(*place)];
+            let below = self.schema.node(property.node);
+            let found = map.get_mut(&property.name);
+            if found.as_ref().is_some_and(|value| !is_unset(value, below)) {
+                continue;
+            }
+            self.add(property.name.len())?;
+            let filled = match &below.default {
+                Some(default) => self.copy(default)?,
+                None => self.of_nothing(below)?,
+            };
+            match found {
+                Some(place) => *place = filled,
+                None => drop(map.insert(property.name.clone(), filled)),
+            }
+        }
+        Ok(())
+    }
+
+    /// What an object is whose every field is unset.
+    fn of_nothing(&mut self, node: &Node) -> Result<Value, TooMuchAdded> {
+        let mut empty = Value::object();
+        self.default(&mut empty, node)?;
+        Ok(empty)
+    }
+
+    fn members(&mut self, map: &mut Map, node: &Node) -> Result<(), TooMuchAdded> {
+        let mut properties = node.in_order();
+        for (name, value) in map.iter_mut() {
+            if let Some(id) = properties.find(name) {
+                self.default(value, self.schema.node(id))?;
+            } else if let Some(id) = node.additional.node() {
+                self.element(value, self.schema.node(id))?;
+                if node.milli {
+                    round_up(value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An element of a list or a map: it is there, so a null is the zero of its type.
+    fn element(&mut self, value: &mut Value, node: &Node) -> Result<(), TooMuchAdded> {
+        if is_unset(value, node) {
+            match &node.default {
+                Some(default) => *value = self.copy(default)?,
+                None if node.unset == Unset::Never => *value = Value::object(),
+                None => {}
+            }
+        }
+        self.default(value, node)
+    }
+
+    fn copy(&mut self, default: &Value) -> Result<Value, TooMuchAdded> {
+        self.add(bytes(default))?;
+        Ok(default.clone())
+    }
+
+    fn add(&mut self, bytes: usize) -> Result<(), TooMuchAdded> {
+        // Names and values have quotes, a colon and a comma.
+        self.left = self.left.checked_sub(bytes + 6).ok_or(TooMuchAdded)?;
+        Ok(())
+    }
+}
+
+/// About how long a value is as JSON.
+fn bytes(value: &Value) -> usize {
     match value {
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => 8,
+        Value::String(text) => text.len() + 2,
+        Value::Raw(raw) => raw.as_str().len(),
+        Value::Array(items) => 2 + items.iter().map(|item| bytes(item) + 1).sum::<usize>(),
         Value::Object(map) => {
-            fill_in(schema, map, node);
-            members(schema, map, node);
-        }
-        Value::Array(items) => {
-            let Some(item) = schema.item(node) else { return };
-            for value in items {
-                element(schema, value, item);
-            }
-        }
-        _ => {}
-    }
-}
-
-/// The defaults of the members that are named.
-fn fill_in(schema: &Schema, map: &mut Map, node: &Node) {
-    for place in &node.filled {
-        let property = &node.properties[usize::from(*place)];
-        let below = schema.node(property.node);
-        let found = map.get_mut(&property.name);
-        if found.as_ref().is_some_and(|value| !is_unset(value, below)) {
-            continue;
-        }
-        let filled = below.default.clone().unwrap_or_else(|| of_nothing(schema, below));
-        match found {
-            Some(place) => *place = filled,
-            None => drop(map.insert(property.name.clone(), filled)),
+            2 + map.iter().map(|(name, value)| name.len() + bytes(value) + 4).sum::<usize>()
         }
     }
-}
-
-/// What an object is whose every field is unset.
-fn of_nothing(schema: &Schema, node: &Node) -> Value {
-    let mut empty = Value::object();
-    default(schema, &mut empty, node);
-    empty
-}
-
-fn members(schema: &Schema, map: &mut Map, node: &Node) {
-    let mut properties = node.in_order();
-    for (name, value) in map.iter_mut() {
-        if let Some(id) = properties.find(name) {
-            default(schema, value, schema.node(id));
-        } else if let Some(id) = node.additional.node() {
-            element(schema, value, schema.node(id));
-            if node.milli {
-                round_up(value);
-            }
-        }
-    }
-}
-
-/// An element of a list or a map: it is there, so a null is the zero of its type.
-fn element(schema: &Schema, value: &mut Value, node: &Node) {
-    if is_unset(value, node) {
-        match &node.default {
-            Some(default) => *value = default.clone(),
-            None if node.unset == Unset::Never => *value = Value::object(),
-            None => {}
-        }
-    }
-    default(schema, value, node);
 }
 
 /// Rounds a quantity up to thousandths. Most texts show that they are no finer.

@@ -8,7 +8,7 @@ use super::Schema;
 use super::node::{Flags, Node};
 use crate::catalog::BUILTIN;
 use crate::codec::{canonical, json};
-use crate::field_error::{FieldError, shown};
+use crate::field_error::{FieldError, FieldErrors, shown};
 use crate::meta::validate::Rules;
 use crate::value::Path;
 use crate::{Map, Value};
@@ -40,7 +40,7 @@ impl Schema {
     }
 
     /// What is wrong with objects within this one.
-    pub fn validate_embedded(&self, object: &Value) -> Vec<FieldError> {
+    pub fn validate_embedded(&self, object: &Value) -> FieldErrors {
         self.validate_embedded_node(object, self.root(), false, &Path::Root)
     }
 
@@ -50,8 +50,8 @@ impl Schema {
         node: &Node,
         resource: bool,
         at: &Path<'_>,
-    ) -> Vec<FieldError> {
-        let mut errors = Vec::new();
+    ) -> FieldErrors {
+        let mut errors = FieldErrors::default();
         validate(self, value, node, resource, at, &mut errors);
         errors
     }
@@ -172,7 +172,7 @@ fn validate(
     node: &Node,
     resource: bool,
     at: &Path<'_>,
-    errors: &mut Vec<FieldError>,
+    errors: &mut FieldErrors,
 ) {
     if !resource && !node.flags.has(Flags::EMBEDDED) {
         return;
@@ -200,7 +200,7 @@ fn validate(
     }
 }
 
-fn validate_resource(map: &Map, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn validate_resource(map: &Map, at: &Path<'_>, errors: &mut FieldErrors) {
     for name in ["apiVersion", "kind"] {
         if !map.contains_key(name) {
             errors.push(FieldError::required(&at.field(name), ""));
@@ -228,7 +228,7 @@ fn validate_resource(map: &Map, at: &Path<'_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn validate_metadata(metadata: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn validate_metadata(metadata: &Value, at: &Path<'_>, errors: &mut FieldErrors) {
     if let Err(message) = decoded(metadata) {
         return errors.push(FieldError::invalid(at, shown(metadata), message));
     }

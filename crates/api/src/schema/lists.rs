@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use super::Schema;
 use super::node::{Flags, Node};
 use crate::catalog::ListType;
-use crate::field_error::{FieldError, as_json, shown};
+use crate::field_error::{FieldError, FieldErrors, as_json, shown};
 use crate::value::Path;
 use crate::{Map, Text, Value};
 
 impl Schema {
     /// What stands twice where it may stand once.
-    pub fn validate_lists(&self, object: &Value) -> Vec<FieldError> {
-        let mut errors = Vec::new();
+    pub fn validate_lists(&self, object: &Value) -> FieldErrors {
+        let mut errors = FieldErrors::default();
         if object.as_object().is_some() {
             walk(self, self.root(), object, &Path::Root, &mut errors);
         }
@@ -20,8 +20,8 @@ impl Schema {
     }
 }
 
-fn walk(schema: &Schema, node: &Node, value: &Value, at: &Path<'_>, errors: &mut Vec<FieldError>) {
-    if !node.flags.has(Flags::LISTS) {
+fn walk(schema: &Schema, node: &Node, value: &Value, at: &Path<'_>, errors: &mut FieldErrors) {
+    if !node.flags.has(Flags::LISTS) || errors.is_full() {
         return;
     }
     match value {
@@ -42,7 +42,7 @@ fn walk(schema: &Schema, node: &Node, value: &Value, at: &Path<'_>, errors: &mut
     }
 }
 
-fn members(schema: &Schema, node: &Node, map: &Map, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn members(schema: &Schema, node: &Node, map: &Map, at: &Path<'_>, errors: &mut FieldErrors) {
     if let Some(below) = node.additional.node().map(|id| schema.node(id)) {
         for (name, value) in map.iter() {
             walk(schema, below, value, &at.key(name), errors);
@@ -56,7 +56,7 @@ fn members(schema: &Schema, node: &Node, map: &Map, at: &Path<'_>, errors: &mut 
     }
 }
 
-fn set(items: &[Value], at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn set(items: &[Value], at: &Path<'_>, errors: &mut FieldErrors) {
     if surely_differ(items.len(), |one, other| are_alike(&items[one], &items[other])) {
         return;
     }
@@ -65,7 +65,7 @@ fn set(items: &[Value], at: &Path<'_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn list_map(items: &[Value], keys: &[Text], at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn list_map(items: &[Value], keys: &[Text], at: &Path<'_>, errors: &mut FieldErrors) {
     let other = items.iter().position(|item| !matches!(item, Value::Null | Value::Object(_)));
     if let Some(index) = other {
         let detail = "must be an object for an array of list-type map";

@@ -26,6 +26,7 @@ mod validate;
 mod tests;
 
 pub use build::{BuildError, for_kind};
+pub use default::{MOST_ADDED, TooMuchAdded};
 pub use format::Format;
 pub use node::{Additional, Bound, Checks, Flags, Node, NodeId, Property, Rule, Type, Types, Unset};
 pub use pattern::{Pattern, PatternError};

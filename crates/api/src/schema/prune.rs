@@ -30,6 +30,9 @@ impl Schema {
     }
 }
 
+/// No more fields than these are told of, as no decoder tells of more.
+const MOST_UNKNOWN: usize = 100;
+
 struct Walk<'s> {
     schema: &'s Schema,
     /// None: nobody wants to know.
@@ -120,7 +123,9 @@ impl Walk<'_> {
     }
 
     fn say_in_any(&mut self, name: &str, at: &Path<'_>) {
-        if let Some(unknown) = &mut self.unknown {
+        if let Some(unknown) = &mut self.unknown
+            && unknown.len() < MOST_UNKNOWN
+        {
             unknown.push(at.field(name).to_string());
         }
     }

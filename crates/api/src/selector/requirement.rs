@@ -41,18 +41,14 @@ impl Requirement {
         values: Vec<Text>,
         path: &Path<'_>,
     ) -> Result<Requirement, FieldErrors> {
-        let mut errors: Vec<FieldError> = check_key(&key, &path.field("key")).err().into_iter().collect();
+        let mut errors: FieldErrors = check_key(&key, &path.field("key")).err().into_iter().collect();
         let values_path = path.field("values");
         errors.extend(check_count(operator, &values, &values_path));
         // Every complaint about a value names the key: with a key beyond all limits, they would fill the memory.
         if key.len() <= LONGEST_KEY {
             errors.extend(check_values(&key, operator, &values, &values_path));
         }
-        if errors.is_empty() {
-            Ok(Requirement::trusted(key, operator, values))
-        } else {
-            Err(FieldErrors(errors))
-        }
+        if errors.is_empty() { Ok(Requirement::trusted(key, operator, values)) } else { Err(errors) }
     }
 
     /// A requirement whose key and values somebody checked before: those of a stored object.
@@ -134,8 +130,8 @@ fn check_count(operator: Operator, values: &[Text], path: &Path<'_>) -> Option<F
     (!fits).then(|| FieldError::invalid(path, shown(values), message))
 }
 
-fn check_values(key: &str, operator: Operator, values: &[Text], path: &Path<'_>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+fn check_values(key: &str, operator: Operator, values: &[Text], path: &Path<'_>) -> FieldErrors {
+    let mut errors = FieldErrors::default();
     let compares = matches!(operator, Operator::GreaterThan | Operator::LessThan);
     for (index, value) in values.iter().enumerate().filter(|_| compares) {
         if parse_int(value).is_err() {

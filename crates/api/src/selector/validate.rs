@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-use crate::field_error::{FieldError, refuse};
+use crate::field_error::{FieldError, FieldErrors, refuse};
 use crate::meta::validate::labels;
 use crate::names;
 use crate::value::Path;
@@ -17,12 +17,7 @@ pub enum Values {
 }
 
 /// Judges a label selector; none selects nothing, and nothing is wrong with it.
-pub fn validate(
-    selector: Option<&LabelSelector>,
-    values: Values,
-    at: &Path<'_>,
-    errors: &mut Vec<FieldError>,
-) {
+pub fn validate(selector: Option<&LabelSelector>, values: Values, at: &Path<'_>, errors: &mut FieldErrors) {
     let Some(selector) = selector else { return };
     labels(selector.match_labels.iter().flatten(), &at.field("matchLabels"), errors);
     let at = at.field("matchExpressions");
@@ -43,7 +38,7 @@ fn validate_requirement(
     requirement: &LabelSelectorRequirement,
     values: Values,
     at: &Path<'_>,
-    errors: &mut Vec<FieldError>,
+    errors: &mut FieldErrors,
 ) {
     let given = requirement.values.as_deref().unwrap_or_default();
     let place = at.field("values");
@@ -84,7 +79,7 @@ mod tests {
         });
         let selector =
             LabelSelector { match_expressions: Some(expressions.collect()), ..LabelSelector::default() };
-        let mut errors = Vec::new();
+        let mut errors = FieldErrors::default();
         validate(Some(&selector), Values::Judged, &Path::Root.field("s"), &mut errors);
         let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(found.len(), expected.len(), "{found:?}");

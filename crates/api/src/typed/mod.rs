@@ -6,12 +6,14 @@
 
 mod de;
 mod ser;
+mod size;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde::de::value::MapDeserializer;
 
 use crate::Value;
+pub use size::size;
 
 /// Why a tree is no struct of that type, or the reverse.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

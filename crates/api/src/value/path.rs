@@ -2,7 +2,7 @@
 //!
 //! A path is built on the way down as links on the stack and costs nothing until somebody prints it.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// A place below the root of an object.
 #[derive(Clone, Copy, Debug)]
@@ -44,16 +44,73 @@ impl<'a> Path<'a> {
 
 impl fmt::Display for Path<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(out, |out, key| write!(out, "[{key}]"))
+    }
+}
+
+/// A path with keys of maps as if they were fields.
+struct WithDots<'a>(&'a Path<'a>);
+
+impl fmt::Display for WithDots<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write(out, |out, key| write!(out, ".{key}"))
+    }
+}
+
+impl Path<'_> {
+    /// The path with keys of maps as if they were fields: a dot stands before each, even at the very front.
+    pub(crate) fn with_dots(&self) -> impl fmt::Display {
+        WithDots(self)
+    }
+
+    /// Writes the path, with keys of maps as `key` has them. What is very long is cut: a key may be as long as the object,
+    /// and everything that is wrong below it would repeat it.
+    fn write(
+        &self,
+        out: &mut fmt::Formatter<'_>,
+        key: impl Fn(&mut Short<'_, '_>, &str) -> fmt::Result,
+    ) -> fmt::Result {
+        let mut short = Short { out, left: MOST_BYTES };
         for (place, link) in self.links().into_iter().enumerate() {
-            match link {
-                Path::Field(_, name) if place == 0 => write!(out, "{name}")?,
-                Path::Field(_, name) => write!(out, ".{name}")?,
-                Path::Index(_, index) => write!(out, "[{index}]")?,
-                Path::Key(_, key) => write!(out, "[{key}]")?,
-                Path::Root => {}
+            let written = match link {
+                Path::Field(_, name) if place == 0 => write!(short, "{name}"),
+                Path::Field(_, name) => write!(short, ".{name}"),
+                Path::Index(_, index) => write!(short, "[{index}]"),
+                Path::Key(_, name) => key(&mut short, name),
+                Path::Root => Ok(()),
+            };
+            if short.left == 0 {
+                return Ok(());
             }
+            written?;
         }
         Ok(())
+    }
+}
+
+/// No path is shown with more bytes than these, but for what says that it was cut.
+const MOST_BYTES: usize = 4096;
+
+/// Writes so many bytes and no more.
+struct Short<'a, 'f> {
+    out: &'a mut fmt::Formatter<'f>,
+    /// 0: the end was reached, and nothing more is written.
+    left: usize,
+}
+
+impl Write for Short<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if text.len() < self.left {
+            self.left -= text.len();
+            return self.out.write_str(text);
+        }
+        if self.left > 0 {
+            let end = text.floor_char_boundary(self.left);
+            self.left = 0;
+            self.out.write_str(&text[..end])?;
+            self.out.write_str("…")?;
+        }
+        Err(fmt::Error)
     }
 }
 
@@ -72,5 +129,16 @@ mod tests {
         let labels = metadata.field("labels");
         assert_eq!(labels.key("a/b").to_string(), "metadata.labels[a/b]");
         assert_eq!(root.to_string(), "");
+    }
+
+    #[test]
+    fn a_path_is_not_shown_with_more_than_a_few_thousand_bytes() {
+        let long = "ä".repeat(100_000);
+        let (root, inner) = (Path::Root, "x".repeat(100_000));
+        let spec = root.field("spec");
+        let key = spec.key(&long);
+        let shown = key.field(&inner).to_string();
+        assert!(shown.starts_with("spec[ää") && shown.ends_with("ä…"), "{}", shown.len());
+        assert!((MOST_BYTES - 4..MOST_BYTES + 4).contains(&shown.len()), "{}", shown.len());
     }
 }

@@ -1,8 +1,10 @@
 //! RuntimeClass: a pod of a class costs what the class costs, and goes where the class goes.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use coracle_api::codec::json;
 use coracle_api::go_text::Quoted;
 use coracle_api::quantity::Quantity;
 use coracle_api::{Map, Value};
@@ -106,50 +108,184 @@ fn same(one: Option<&Value>, other: Option<&Value>) -> bool {
 
 /// Tolerations without those that another covers; of equal ones the first stays.
 fn merge(all: &[Value]) -> Vec<Value> {
-    let mut merged: Vec<Value> = Vec::new();
-    for (index, toleration) in all.iter().enumerate() {
-        let covered = merged.iter().any(|kept| covers(kept, toleration))
-            || all[index + 1..].iter().any(|later| later != toleration && covers(later, toleration));
+    let mut seen = HashSet::new();
+    let once: Vec<&Value> =
+        all.iter().filter(|toleration| seen.insert(json::to_string(toleration))).collect();
+    let parts: Vec<Parts<'_>> = once.iter().map(|toleration| Parts::of(toleration)).collect();
+    let mut later: HashMap<Reach<'_>, Vec<Option<i64>>> = HashMap::new();
+    for wide in parts.iter().rev() {
+        let longest = later.entry(wide.reach()).or_default();
+        longest.push(longer(longest.last().copied(), wide.lasts()));
+    }
+    let mut kept: HashMap<Reach<'_>, Option<i64>> = HashMap::new();
+    let mut merged = Vec::new();
+    for (toleration, narrow) in once.into_iter().zip(&parts) {
+        // From here on the toleration itself is none of the later ones.
+        let own = narrow.reach();
+        later.get_mut(&own).map(Vec::pop);
+        let covered = narrow.reached_by().into_iter().any(|reach| {
+            let later = later.get(&reach).and_then(|longest| longest.last());
+            kept.get(&reach).into_iter().chain(later).any(|longest| narrow.is_within(&reach, *longest))
+        });
         if !covered {
+            let longest = longer(kept.get(&own).copied(), narrow.lasts());
+            kept.insert(own, longest);
             merged.push(toleration.clone());
         }
     }
     merged
 }
 
-/// Whether one toleration tolerates all that another does.
-fn covers(wide: &Value, narrow: &Value) -> bool {
-    let text = |of: &Value, name: &str| of.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let seconds = |of: &Value| of.get("tolerationSeconds").and_then(Value::as_int);
-    if wide == narrow {
-        return true;
+/// The longer of two times; `None` in it is for ever.
+fn longer(one: Option<Option<i64>>, other: Option<i64>) -> Option<i64> {
+    match one {
+        None => other,
+        Some(one) => Some(one?.max(other?)),
     }
-    let everything = text(wide, "key").is_empty() && text(wide, "operator") == "Exists";
-    if text(wide, "key") != text(narrow, "key") && !everything {
-        return false;
+}
+
+/// What a toleration says.
+struct Parts<'t> {
+    key: &'t str,
+    operator: &'t str,
+    value: &'t str,
+    effect: &'t str,
+    seconds: Option<i64>,
+}
+
+/// Which others a toleration covers, but for how long they last.
+#[derive(PartialEq, Eq, Hash)]
+struct Reach<'t> {
+    /// `None`: taints of every key.
+    key: Option<&'t str>,
+    /// Empty: any.
+    effect: &'t str,
+    value: Values<'t>,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+enum Values<'t> {
+    Any,
+    This(&'t str),
+    /// Nobody knows the operator.
+    None(&'t str),
+}
+
+impl<'t> Parts<'t> {
+    fn of(toleration: &'t Value) -> Parts<'t> {
+        let text = |name: &str| toleration.get(name).and_then(Value::as_str).unwrap_or_default();
+        Parts {
+            key: text("key"),
+            operator: text("operator"),
+            value: text("value"),
+            effect: text("effect"),
+            seconds: toleration.get("tolerationSeconds").and_then(Value::as_int),
+        }
     }
-    let effect = text(wide, "effect");
-    if !effect.is_empty() && effect != text(narrow, "effect") {
-        return false;
+
+    fn reach(&self) -> Reach<'t> {
+        let everything = self.key.is_empty() && self.operator == "Exists";
+        let value = match self.operator {
+            "" | "Equal" => Values::This(self.value),
+            "Exists" => Values::Any,
+            other => Values::None(other),
+        };
+        Reach { key: (!everything).then_some(self.key), effect: self.effect, value }
     }
-    if effect == "NoExecute"
-        && let Some(longest) = seconds(wide)
-        && seconds(narrow).is_none_or(|seconds| seconds > longest)
-    {
-        return false;
+
+    /// How long it holds where that is asked; `None`: for ever.
+    fn lasts(&self) -> Option<i64> {
+        self.seconds.filter(|_| self.effect == "NoExecute")
     }
-    match text(wide, "operator").as_str() {
-        "" | "Equal" => text(narrow, "operator") == "Equal" && text(narrow, "value") == text(wide, "value"),
-        "Exists" => true,
-        _ => false,
+
+    /// What those that cover it can be like.
+    fn reached_by(&self) -> Vec<Reach<'t>> {
+        let mut all = Vec::new();
+        for key in [Some(self.key), None] {
+            for effect in [self.effect, ""] {
+                all.push(Reach { key, effect, value: Values::Any });
+                if self.operator == "Equal" {
+                    all.push(Reach { key, effect, value: Values::This(self.value) });
+                }
+            }
+        }
+        all
+    }
+
+    /// Whether one of such a reach lasts long enough.
+    fn is_within(&self, reach: &Reach<'_>, longest: Option<i64>) -> bool {
+        reach.effect != "NoExecute"
+            || longest.is_none_or(|longest| self.seconds.is_some_and(|seconds| seconds <= longest))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use coracle_api::codec::json;
-
     use super::*;
+
+    /// The rule, as upstream has it: each is compared with each.
+    fn merged_by_pairs(all: &[Value]) -> Vec<Value> {
+        let covers = |wide: &Value, narrow: &Value| {
+            let (one, other) = (Parts::of(wide), Parts::of(narrow));
+            let everything = one.key.is_empty() && one.operator == "Exists";
+            let lasts = one.effect != "NoExecute"
+                || one.seconds.is_none_or(|longest| other.seconds.is_some_and(|seconds| seconds <= longest));
+            let value = match one.operator {
+                "" | "Equal" => other.operator == "Equal" && one.value == other.value,
+                operator => operator == "Exists",
+            };
+            let key = everything || one.key == other.key;
+            wide == narrow || (key && (one.effect.is_empty() || one.effect == other.effect) && lasts && value)
+        };
+        let mut merged: Vec<Value> = Vec::new();
+        for (index, toleration) in all.iter().enumerate() {
+            let mut later = all[index + 1..].iter();
+            if !merged.iter().any(|kept| covers(kept, toleration))
+                && !later.any(|later| later != toleration && covers(later, toleration))
+            {
+                merged.push(toleration.clone());
+            }
+        }
+        merged
+    }
+
+    #[test]
+    fn tolerations_are_merged_as_if_each_were_compared_with_each() {
+        let mut some = Vec::new();
+        for key in ["", "a"] {
+            for operator in ["", "Equal", "Exists", "Lt"] {
+                for (value, effect, seconds) in [
+                    ("", "", 0),
+                    ("x", "", 0),
+                    ("x", "NoExecute", 0),
+                    ("", "NoExecute", 5),
+                    ("", "NoExecute", 9),
+                ] {
+                    // Refused afterwards; two of them that cover each other are merged into either.
+                    if operator == "Exists" && !value.is_empty() {
+                        continue;
+                    }
+                    let mut toleration = Map::new();
+                    let texts = [("key", key), ("operator", operator), ("value", value), ("effect", effect)];
+                    texts.into_iter().filter(|(_, text)| !text.is_empty()).for_each(|(name, text)| {
+                        toleration.insert(name, text);
+                    });
+                    if seconds > 0 {
+                        toleration.insert("tolerationSeconds", i64::from(seconds));
+                    }
+                    some.push(Value::Object(toleration));
+                }
+            }
+        }
+        for one in &some {
+            for two in &some {
+                for three in &some {
+                    let all = [one.clone(), two.clone(), three.clone()];
+                    assert_eq!(merge(&all), merged_by_pairs(&all), "{all:?}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn tolerations_that_another_covers_are_not_kept() {

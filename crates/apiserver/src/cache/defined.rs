@@ -8,6 +8,7 @@ use tracing::{error, warn};
 
 use super::feed::ROOT;
 use super::{Cache, Caches, Entries, Entry};
+use crate::aside::aside;
 use crate::definitions::{Compiled, Custom, Definitions, State};
 
 /// Where definitions are kept, below the root.
@@ -85,7 +86,7 @@ impl Caches {
 }
 
 fn compiled(definition: &Value) -> Option<Arc<Compiled>> {
-    match Compiled::new(definition) {
+    match aside(|| Compiled::new(definition)) {
         Ok(compiled) => Some(Arc::new(compiled)),
         Err(error) => {
             let name = definition.meta().name();

@@ -86,14 +86,14 @@ impl LogOptions {
             stream: query.get("stream").map(str::to_owned),
         };
         let errors = options.errors();
-        if errors.0.is_empty() {
+        if errors.is_empty() {
             return Ok(options);
         }
         Err(ApiError::invalid_kind("", "PodLogOptions", name, &errors))
     }
 
     fn errors(&self) -> FieldErrors {
-        let mut errors = Vec::new();
+        let mut errors = FieldErrors::default();
         let invalid = |field: &str, value: i64, why: &str| {
             FieldError::invalid(&Path::Root.field(field), value.to_string(), why)
         };
@@ -120,7 +120,7 @@ impl LogOptions {
                 errors.push(forbidden("`tailLines` and specific `stream` are mutually exclusive for now"));
             }
         }
-        FieldErrors(errors)
+        errors
     }
 
     /// The query that a kubelet understands.

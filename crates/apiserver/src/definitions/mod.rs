@@ -26,9 +26,10 @@ use std::sync::{Arc, OnceLock};
 
 use coracle_api::catalog::{Catalog, Kind, Page, Resource, Struct, split_api_version};
 use coracle_api::codec::json;
-use coracle_api::schema::BuildError;
+use coracle_api::schema::{BuildError, TooMuchAdded};
 use coracle_api::{Map, Text, Value};
 use ring::digest::{SHA256, digest};
+use tracing::warn;
 
 use crate::cache::Cache;
 use crate::hub::Hub;
@@ -154,8 +155,9 @@ impl Compiled {
     /// A pattern of a schema is none, which was not looked at when the definition was written.
     pub fn new(definition: &Value) -> Result<Compiled, BuildError> {
         let view = Definition::of(definition);
-        let versions: Vec<Version> =
-            view.versions().map(|version| Version::new(&view, version)).collect::<Result<_, _>>()?;
+        let recommended = view.recommended_version();
+        let versions = view.versions().map(|version| Version::new(&view, version, recommended));
+        let versions: Vec<Version> = versions.collect::<Result<_, _>>()?;
         let kept = view.versions().position(|version| version.flag("storage")).unwrap_or_default();
         let names = accepted_names(&view);
         Ok(Compiled {
@@ -211,10 +213,13 @@ impl Compiled {
     }
 
     /// An object that is about to be kept: what its version has and the kept one does not goes.
-    pub fn finish(&self, object: &mut Value) {
+    ///
+    /// # Errors
+    /// The defaults of the kept version are too much.
+    pub fn finish(&self, object: &mut Value) -> Result<(), TooMuchAdded> {
         let version = &self.versions[self.kept];
         version.prune(object);
-        version.default(object);
+        version.default(object)
     }
 
     /// An object that was kept, with what its version has come to say since.
@@ -224,7 +229,9 @@ impl Compiled {
             version.repair(&mut object);
         }
         let mut object = self.kept(object);
-        self.finish(&mut object);
+        if let Err(error) = self.finish(&mut object) {
+            warn!(name = object.meta().name(), %error, "defaults of a stored object are incomplete");
+        }
         object
     }
 

@@ -107,6 +107,7 @@ fn subresources(definition: &Definition<'_>, version: &Map, names: &Map) -> Vec<
         version: Text::const_new(version),
         kind,
         verbs: Cow::Borrowed(&PART_VERBS),
+        has_table: true,
     };
     let mut found = Vec::new();
     if declared.is_set("status") {

@@ -58,7 +58,7 @@ fn objects_are_kept_in_one_version_and_shown_in_all() {
     // It has yet to be judged by its own version: nothing is lost until it is kept.
     let mut new = boats.kept(tree(r#"{"apiVersion":"a.b/v1alpha1","spec":{"any":1}}"#));
     check(new.clone(), r#"{"apiVersion":"a.b/v1","spec":{"any":1}}"#);
-    boats.finish(&mut new);
+    boats.finish(&mut new).unwrap();
     check(new, r#"{"apiVersion":"a.b/v1","spec":{"oars":2}}"#);
 }
 

@@ -4,7 +4,7 @@ use coracle_api::apply::Declared;
 use coracle_api::codec::json;
 use coracle_api::field_error::FieldError;
 use coracle_api::json_path::JsonPath;
-use coracle_api::schema::{BuildError, Flags, Props, Schema};
+use coracle_api::schema::{BuildError, Flags, Props, Schema, TooMuchAdded};
 use coracle_api::{Map, Text, Value};
 use tracing::warn;
 
@@ -48,7 +48,12 @@ pub struct Cell {
 }
 
 impl Version {
-    pub(super) fn new(definition: &Definition<'_>, version: &Map) -> Result<Version, BuildError> {
+    /// `recommended` is [`Definition::recommended_version`].
+    pub(super) fn new(
+        definition: &Definition<'_>,
+        version: &Map,
+        recommended: Option<&str>,
+    ) -> Result<Version, BuildError> {
         let source = definition.schema(version).map_or_else(anything, opened);
         let preserves = definition.spec.flag("preserveUnknownFields");
         let status = source.at(&["properties", "status"]);
@@ -60,7 +65,7 @@ impl Version {
             name: Text::new(version.text("name")),
             kind: Text::new(super::accepted_names(definition).text("kind")),
             is_served: version.flag("served"),
-            warning: version.flag("deprecated").then(|| deprecation(definition, version)),
+            warning: version.flag("deprecated").then(|| deprecation(definition, version, recommended)),
             has_status: definition.has_status(version),
             replicas: replicas(definition, version),
             cells: cells(definition.columns(version)),
@@ -93,9 +98,13 @@ impl Version {
     }
 
     /// Fills in what is unset.
-    pub fn default(&self, object: &mut Value) {
-        self.schema.default(object);
+    ///
+    /// # Errors
+    /// That would be too much.
+    pub fn default(&self, object: &mut Value) -> Result<(), TooMuchAdded> {
+        self.schema.default(object)?;
         self.schema.prune_nulls(object);
+        Ok(())
     }
 
     /// An object of the store, which may be older than the schema.
@@ -105,7 +114,10 @@ impl Version {
         if let Err(error) = self.schema.coerce(object, true) {
             warn!(%error, "an object within a stored object is none");
         }
-        self.default(object);
+        // It is shown with some of them: those that came later can be more than any object may have.
+        if let Err(error) = self.default(object) {
+            warn!(name = object.meta().name(), %error, "defaults of a stored object are incomplete");
+        }
     }
 }
 
@@ -128,15 +140,13 @@ fn opened(schema: &Value) -> Value {
     json::parse(&json::to_vec(schema)).unwrap_or_else(|_| anything())
 }
 
-fn deprecation(definition: &Definition<'_>, version: &Map) -> String {
+fn deprecation(definition: &Definition<'_>, version: &Map, recommended: Option<&str>) -> String {
     if let Some(warning) = version.str("deprecationWarning") {
         return warning.to_owned();
     }
     let (group, kind) = (definition.spec.text("group"), definition.names().text("kind"));
     let name = version.text("name");
-    let better = definition.versions().filter(|other| other.flag("served") && !other.flag("deprecated"));
-    let better = better.map(|other| other.text("name")).filter(|other| kube_aware(other, name).is_lt());
-    match better.min_by(|one, other| kube_aware(one, other)) {
+    match recommended.filter(|better| kube_aware(better, name).is_lt()) {
         Some(better) => {
             format!("{group}/{name} {kind} is deprecated; use {group}/{better} {kind}")
         }

@@ -3,17 +3,24 @@
 use coracle_api::schema::{Format, Props};
 use coracle_api::{Map, Text, Value};
 
+use super::order::kube_aware;
+
 #[derive(Clone, Copy)]
 pub struct Definition<'a> {
     pub spec: &'a Map,
     pub status: Option<&'a Map>,
+    /// Some version says which subresources it has: those of all do not count then.
+    own_subresources: bool,
 }
 
 impl<'a> Definition<'a> {
     pub fn of(tree: &'a Value) -> Definition<'a> {
         static EMPTY: Map = Map::new();
         let part = |name: &str| tree.get(name).and_then(Value::as_object);
-        Definition { spec: part("spec").unwrap_or(&EMPTY), status: part("status") }
+        let spec = part("spec").unwrap_or(&EMPTY);
+        let mut versions = spec.items("versions").iter().filter_map(Value::as_object);
+        let own_subresources = versions.any(|version| version.is_set("subresources"));
+        Definition { spec, status: part("status"), own_subresources }
     }
 
     pub fn names(&self) -> &'a Map {
@@ -32,6 +39,12 @@ impl<'a> Definition<'a> {
     /// The version that objects are kept in.
     pub fn storage_version(&self) -> Option<&'a str> {
         self.versions().find(|version| version.flag("storage")).map(|version| version.text("name"))
+    }
+
+    /// The version that clients of a deprecated one should use: the best of those that are served, if it is better.
+    pub fn recommended_version(&self) -> Option<&'a str> {
+        let current = self.versions().filter(|version| version.flag("served") && !version.flag("deprecated"));
+        current.map(|version| version.text("name")).min_by(|one, other| kube_aware(one, other))
     }
 
     /// The versions that there may be objects of in the store.
@@ -57,7 +70,7 @@ impl<'a> Definition<'a> {
     }
 
     pub fn subresources(&self, version: &'a Map) -> Option<&'a Map> {
-        match self.versions().any(|version| version.is_set("subresources")) {
+        match self.own_subresources {
             true => version.below("subresources"),
             false => self.spec.below("subresources"),
         }

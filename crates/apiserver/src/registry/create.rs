@@ -11,6 +11,7 @@ use super::strategy::{Context, Settle};
 use super::{Body, Part, Registry, Scope, meta};
 use crate::ApiError;
 use crate::admission::{Attributes, Operation, Warnings};
+use crate::aside::aside;
 use crate::cache::Entry;
 use crate::request::WriteOptions;
 
@@ -113,7 +114,10 @@ impl Registry {
             if let Some(begun) = scope.strategy.begin(&mut object, None, &cx) {
                 settle = begun.await?;
             }
-            let warnings = shape_and_judge(&mut object, &cx)?;
+            let warnings = match scope.strategy.takes_long() {
+                true => aside(|| shape_and_judge(&mut object, &cx))?,
+                false => shape_and_judge(&mut object, &cx)?,
+            };
             let attributes = Attributes { name: &name, ..*attributes };
             let admitted = self.admission.validate(Some(&object), &attributes).await;
             admitted.map_err(|refused| refused.after(warnings.clone()))?;
@@ -122,7 +126,7 @@ impl Registry {
                     "resourceVersion should not be set on objects to be created",
                 ));
             }
-            self.complete(scope, &mut object);
+            self.complete(scope, &mut object)?;
             Ok((self.write_new(scope, object.take(), attributes.dry_run).await?, warnings))
         }
         .await;
@@ -182,14 +186,14 @@ fn shape_and_judge(object: &mut Value, cx: &Context<'_>) -> Result<Vec<String>, 
     gates::drop_disabled(object, None, scope.hub.kind);
     scope.strategy.prepare_create(object, cx);
     scope.canonicalize(object);
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::default();
     let warnings = scope.strategy.judge(object, None, cx, &mut errors)?;
     // The kind's own words about a name are better than those that fit every kind.
     if errors.is_empty() {
         meta::judge_new(object, scope, &mut errors);
     }
     if !errors.is_empty() {
-        let refused = ApiError::invalid(scope.hub.kind, object.meta().name(), &FieldErrors(errors));
+        let refused = ApiError::invalid(scope.hub.kind, object.meta().name(), &errors);
         return Err(refused.after(noticed));
     }
     scope.strategy.canonicalize(object);

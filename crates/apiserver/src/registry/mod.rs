@@ -47,7 +47,7 @@ use bytes::Bytes;
 use coracle_api::catalog::{BUILTIN, Kind, Resource, Struct, Subresource};
 use coracle_api::codec::canonical;
 use coracle_api::time::Timestamp;
-use coracle_api::{Value, defaults};
+use coracle_api::{Value, defaults, typed};
 use coracle_store::{Revision, Store};
 use strategy::AnyStrategy;
 
@@ -76,6 +76,9 @@ pub use watch::WatchStream;
 pub fn served() -> impl Iterator<Item = &'static Resource> {
     BUILTIN.resources().iter()
 }
+
+/// The lists of an object may take so many bytes where its fields are looked at.
+const MOST_IN_VIEW: usize = 64 * 1024 * 1024;
 
 /// Objects of one resource, and the means to work on them.
 pub struct Registry {
@@ -220,26 +223,30 @@ impl Registry {
         }
         let forgets_owners = owners::are_forgotten(object);
         match scope.custom {
-            Some((_, version)) => version.default(object),
-            None => defaults::apply(object, scope.kind, (self.now)()),
+            Some((_, version)) => version.default(object)?,
+            None => defaults::apply(object, scope.kind, (self.now)())?,
         }
         *object = scope.hub.take_in(object.take()).map_err(|error| decode::not_converted(scope, &error))?;
         if forgets_owners {
             owners::forget(object);
+        }
+        if typed::size(object, scope.hub.of) > MOST_IN_VIEW {
+            return Err(ApiError::too_many_elements());
         }
         Ok(())
     }
 
     /// Gives an object that is about to be kept the defaults of the version it is kept in: whoever reads it there
     /// finds them, and admission may have left something to them.
-    fn complete(&self, scope: &Scope<'_>, object: &mut Value) {
+    fn complete(&self, scope: &Scope<'_>, object: &mut Value) -> Result<(), ApiError> {
         if let Some(definition) = scope.hub.definition {
-            return definition.finish(object);
+            return Ok(definition.finish(object)?);
         }
-        defaults::apply(object, scope.hub.kind, (self.now)());
+        defaults::apply(object, scope.hub.kind, (self.now)())?;
         if !scope.hub.keeps(scope.kind) {
             canonical::canonicalize(object, scope.hub.of.node());
         }
+        Ok(())
     }
 
     fn cache<'c>(&'c self, scope: &Scope<'c>) -> Result<&'c Arc<Cache>, ApiError> {

@@ -171,7 +171,7 @@ fn as_declared(
     }
     let (mut decoded, kind) = declared.decode(&text, scope, validation)?;
     if !is_same(kind, scope.kind) {
-        defaults::apply(&mut decoded.value, kind, now());
+        defaults::apply(&mut decoded.value, kind, now()).map_err(|error| error.to_string())?;
         decoded.value = convert(decoded.value, scope.kind).map_err(|error| error.to_string())?;
     }
     Ok(decoded)
@@ -209,7 +209,7 @@ fn not_merged(error: strategic::Error) -> ApiError {
 /// What the patch makes is no object of the kind.
 fn refused(shown: &str, why: &str) -> ApiError {
     let error = FieldError::invalid_str(&Path::Root.field("patch"), shown, why);
-    let mut refused = ApiError::invalid_kind("", "", "", &FieldErrors(vec![error]));
+    let mut refused = ApiError::invalid_kind("", "", "", &FieldErrors::from(error));
     refused.message = refused.message.trim_start_matches('.').to_string();
     refused
 }

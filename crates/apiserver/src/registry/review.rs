@@ -4,7 +4,6 @@
 //! answer is the object itself, with what was asked for in it.
 
 use coracle_api::codec::canonical;
-use coracle_api::field_error::FieldErrors;
 use coracle_api::{Value, defaults};
 use http::StatusCode;
 
@@ -36,7 +35,7 @@ impl<'a> Review<'a> {
             fields.insert("apiVersion", scope.kind.api_version());
             fields.insert("kind", scope.kind.name.clone());
         }
-        defaults::apply(&mut object, scope.kind, now);
+        defaults::apply(&mut object, scope.kind, now)?;
         canonical::canonicalize(&mut object, scope.of.node());
         meta::settle_namespace(&mut object, &scope)?;
         if part == Part::Main {
@@ -77,6 +76,6 @@ impl<'a> Review<'a> {
 }
 
 /// A refusal that names no kind: upstream asks an object for it that does not know.
-pub(super) fn refused_if_any(group: &str, errors: Errors) -> Result<(), ApiError> {
-    if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid_kind(group, "", "", &FieldErrors(errors))) }
+pub(super) fn refused_if_any(group: &str, errors: &Errors) -> Result<(), ApiError> {
+    if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid_kind(group, "", "", errors)) }
 }

@@ -186,7 +186,7 @@ fn judge(scale: &Value, call: &Call<'_>) -> Result<(), ApiError> {
     }
     let why = "must be greater than or equal to 0";
     let error = FieldError::invalid(&SPEC.field("replicas"), replicas.to_string(), why);
-    Err(ApiError::invalid(call.scope.kind, call.name, &FieldErrors(vec![error])))
+    Err(ApiError::invalid(call.scope.kind, call.name, &FieldErrors::from(error)))
 }
 
 /// The parent with the number of a Scale, and the owners of it.

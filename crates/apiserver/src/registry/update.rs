@@ -12,6 +12,7 @@ use super::strategy::{Context, Settle};
 use super::{Body, Part, Registry, Scope, meta, owners};
 use crate::ApiError;
 use crate::admission::{Attributes, Operation, Warnings};
+use crate::aside::aside;
 use crate::cache::Entry;
 use crate::request::WriteOptions;
 
@@ -126,11 +127,14 @@ impl Registry {
         if let Some(begun) = scope.strategy.begin(new, Some(old), cx) {
             *settle = begun.await?;
         }
-        let mut warnings = shape_and_judge(new, old, cx)?;
+        let mut warnings = match scope.strategy.takes_long() {
+            true => aside(|| shape_and_judge(new, old, cx))?,
+            false => shape_and_judge(new, old, cx)?,
+        };
         let admitted = self.admission.validate(Some(new), &attributes).await.map_err(refused);
         admitted.map_err(|refused| refused.after(warnings.clone()))?;
         warnings.extend(told.take());
-        self.complete(scope, new);
+        self.complete(scope, new)?;
         let entry = Arc::new(scope.entry(new));
         let done = |entry| Ok(Attempt::Done(Written { entry, warnings, created: false }));
         // Nothing changed, so nothing is written and the version stays.
@@ -288,11 +292,11 @@ fn shape_and_judge(new: &mut Value, old: &Value, cx: &Context<'_>) -> Result<Vec
     if scope.resource.has_generation && scope.strategy.counts_generation(new, old, part) {
         new.meta_mut().set_generation(old.meta().generation() + 1);
     }
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::default();
     meta::judge_change(new, old, scope, &mut errors);
     let warnings = scope.strategy.judge(new, Some(old), cx, &mut errors)?;
     if !errors.is_empty() {
-        return Err(ApiError::invalid(scope.hub.kind, new.meta().name(), &FieldErrors(errors)));
+        return Err(ApiError::invalid(scope.hub.kind, new.meta().name(), &errors));
     }
     new.meta_mut().members().remove("resourceVersion");
     scope.strategy.canonicalize(new);

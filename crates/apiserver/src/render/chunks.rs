@@ -1,13 +1,25 @@
-//! A long list, piece by piece: its body is never whole in memory.
+//! A long list, piece by piece: its body is never whole in memory, in whatever form and shape.
+//!
+//! Every form of a list is a beginning, the items, and an end ([`Frame`]). The items are made as the client reads them, by
+//! `Items`. Protobuf says how long the list is before it begins, so there everything is encoded once to be counted, and
+//! again to be sent.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use coracle_api::Value;
+use coracle_api::catalog::Struct;
+use coracle_api::codec::media_type::MediaType;
+use coracle_api::codec::{json, protobuf, yaml};
+use coracle_api::time::Timestamp;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::{Objects, whole};
+use super::{Objects, Rendering, Shape, Shown, partial, pretty, whole};
+use crate::ApiError;
+use crate::aside::aside;
+use crate::cache::Entry;
 use crate::registry::List;
 use crate::served::Served;
 
@@ -17,14 +29,28 @@ const PIECE: usize = 64 * 1024;
 /// Shorter lists are sent at once, with their length.
 pub(super) const LONG: usize = 2 * PIECE;
 
-/// The pieces of a list of whole objects in JSON.
+/// The pieces of a list.
 pub(super) struct Pieces {
     list: List,
-    served: Served,
+    items: Items,
+    frame: Frame,
     /// The next item.
     place: usize,
     ended: bool,
     buffers: Buffers,
+}
+
+/// What stands around the items.
+struct Frame {
+    before: Vec<u8>,
+    after: Vec<u8>,
+}
+
+/// How an item is written.
+struct Items {
+    rendering: Rendering,
+    served: Served,
+    now: Timestamp,
 }
 
 /// The memory of pieces that have left, for those that follow: new memory costs a list as much as filling it.
@@ -38,9 +64,178 @@ pub(super) struct Piece {
 }
 
 impl Pieces {
-    pub(super) fn new(list: List, served: Served) -> Pieces {
-        Pieces { list, served, place: 0, ended: false, buffers: Buffers::default() }
+    /// # Errors
+    /// The list has no such form.
+    pub(super) fn new(
+        list: List,
+        served: Served,
+        rendering: Rendering,
+        now: Timestamp,
+    ) -> Result<Pieces, ApiError> {
+        let items = Items { rendering, served, now };
+        let frame = items.frame(&list)?;
+        Ok(Pieces { list, items, frame, place: 0, ended: false, buffers: Buffers::default() })
     }
+
+    fn fill(&mut self, out: &mut Vec<u8>) -> Result<(), ApiError> {
+        if self.place == 0 {
+            out.append(&mut self.frame.before);
+        }
+        let objects = Objects::served(&self.items.served);
+        while out.len() < PIECE {
+            let Some(entry) = self.list.entries.get(self.place) else {
+                out.append(&mut self.frame.after);
+                self.ended = true;
+                break;
+            };
+            self.items.write(entry, &objects, self.place == 0, out)?;
+            self.place += 1;
+        }
+        Ok(())
+    }
+}
+
+impl Items {
+    fn frame(&self, list: &List) -> Result<Frame, ApiError> {
+        let objects = Objects::served(&self.served);
+        let mut before = Vec::new();
+        self.write_head(list, &objects, &mut before)?;
+        let form = self.rendering.form;
+        match form.media_type {
+            MediaType::Json if form.pretty => {
+                before.extend_from_slice(b"]}");
+                let mut before = pretty::indent(&before);
+                // What follows the bracket is indented where it stands.
+                before.truncate(before.len() - "]\n}".len());
+                Ok(Frame { before, after: b"\n  ]\n}".to_vec() })
+            }
+            MediaType::Json => Ok(Frame { before, after: b"]}\n".to_vec() }),
+            MediaType::Yaml => Ok(yaml_frame(before)),
+            MediaType::Protobuf => aside(|| self.protobuf_frame(list, &objects, before)),
+        }
+    }
+
+    /// Appends the JSON of what stands before the items, with their bracket.
+    fn write_head(&self, list: &List, objects: &Objects<'_>, out: &mut Vec<u8>) -> Result<(), ApiError> {
+        match &self.rendering.shape {
+            Shape::Whole => whole::write_list_head(list, objects, out),
+            Shape::Partial(_) => return Err(super::a_list(objects)),
+            Shape::PartialList(version) => partial::write_list_head(list, *version, out),
+            Shape::Table { version, include } => {
+                super::Table::new(objects, *version, include, self.now)?.write_list_head(list, out);
+            }
+        }
+        Ok(())
+    }
+
+    fn protobuf_frame(
+        &self,
+        list: &List,
+        objects: &Objects<'_>,
+        mut head: Vec<u8>,
+    ) -> Result<Frame, ApiError> {
+        head.extend_from_slice(b"]}");
+        let of = self.list_type(objects)?;
+        let tree = json::decode(&head, Some(of.node())).expect("this server wrote it").value;
+        let mut message =
+            protobuf::encode_message(&tree, of).map_err(|error| ApiError::internal(error.to_string()))?;
+        let mut length = message.len();
+        let mut item = Vec::new();
+        for entry in &list.entries {
+            item.clear();
+            self.write(entry, objects, true, &mut item)?;
+            length += item.len();
+        }
+        let text = |name: &str| tree.get(name).and_then(Value::as_str).unwrap_or_default();
+        let (mut before, after) = protobuf::around(text("apiVersion"), text("kind"), length);
+        before.append(&mut message);
+        Ok(Frame { before, after })
+    }
+
+    fn list_type(&self, objects: &Objects<'_>) -> Result<Struct<'static>, ApiError> {
+        let of = match &self.rendering.shape {
+            Shape::Whole => whole::list_type(objects),
+            other => other.meta_type(),
+        };
+        of.ok_or_else(|| ApiError::internal("no protobuf form of this kind is known"))
+    }
+
+    /// Appends an item in the form of the list.
+    fn write(
+        &self,
+        entry: &Entry,
+        objects: &Objects<'_>,
+        first: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ApiError> {
+        let form = self.rendering.form;
+        match form.media_type {
+            MediaType::Json if form.pretty => {
+                let mut item = Vec::new();
+                self.write_json(entry, objects, &mut item)?;
+                out.extend_from_slice(if first { b"" } else { b"," });
+                pretty::line_break(2, out);
+                pretty::indent_at(2, &item, out);
+            }
+            MediaType::Json => {
+                out.extend_from_slice(if first { b"" } else { b"," });
+                self.write_json(entry, objects, out)?;
+            }
+            MediaType::Yaml => {
+                let mut item = Vec::new();
+                self.write_json(entry, objects, &mut item)?;
+                let item = json::parse(&item).expect("this server wrote it");
+                out.extend_from_slice(yaml::print(&Value::Array(vec![item])).as_bytes());
+            }
+            MediaType::Protobuf => self.write_protobuf(entry, objects, out)?,
+        }
+        Ok(())
+    }
+
+    fn write_json(&self, entry: &Entry, objects: &Objects<'_>, out: &mut Vec<u8>) -> Result<(), ApiError> {
+        match &self.rendering.shape {
+            Shape::Whole => whole::write_item(entry, objects, &whole::own_prefix(objects), out),
+            Shape::Partial(version) | Shape::PartialList(version) => {
+                partial::write(Shown::Entry(entry), objects, *version, out);
+            }
+            Shape::Table { version, include } => {
+                super::Table::new(objects, *version, include, self.now)?.write_item(entry, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_protobuf(
+        &self,
+        entry: &Entry,
+        objects: &Objects<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ApiError> {
+        let list = self.list_type(objects)?;
+        let items = list.field("items").and_then(|field| field.node().item()?.as_struct());
+        let of = items.expect("a list has items");
+        let tag = *list.tag("items").last().expect("items have a tag");
+        let tree = match self.rendering.shape {
+            Shape::Whole => Shown::Entry(entry).tree(objects).into_owned(),
+            _ => {
+                let mut item = Vec::new();
+                self.write_json(entry, objects, &mut item)?;
+                json::decode(&item, Some(of.node())).expect("this server wrote it").value
+            }
+        };
+        let item = protobuf::encode_element(tag, &tree, of);
+        out.extend_from_slice(&item.map_err(|error| ApiError::internal(error.to_string()))?);
+        Ok(())
+    }
+}
+
+/// What stands around the items in YAML: members have another order there, so something stands in for the items.
+fn yaml_frame(mut head: Vec<u8>) -> Frame {
+    const STAND_IN: &str = "\n- items\n";
+    head.extend_from_slice(b"\"items\"]}");
+    let text = yaml::print(&json::parse(&head).expect("this server wrote it"));
+    let (before, after) = text.split_once(STAND_IN).expect("the list is printed in lines");
+    Frame { before: format!("{before}\n").into_bytes(), after: after.as_bytes().to_vec() }
 }
 
 impl Buffers {
@@ -50,6 +245,10 @@ impl Buffers {
     }
 
     fn give_back(&self, mut buffer: Vec<u8>) {
+        // A large object once is no reason to hold so much for the rest of the list.
+        if buffer.capacity() > 4 * PIECE {
+            return;
+        }
         buffer.clear();
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
     }
@@ -74,31 +273,19 @@ impl From<Piece> for Bytes {
 }
 
 impl Iterator for Pieces {
-    type Item = Piece;
+    /// An item may turn out to have no such form: the list breaks off.
+    type Item = Result<Piece, ApiError>;
 
-    fn next(&mut self) -> Option<Piece> {
+    fn next(&mut self) -> Option<Result<Piece, ApiError>> {
         if self.ended {
             return None;
         }
-        let mut out = self.buffers.take();
-        let objects = Objects::served(&self.served);
-        if self.place == 0 {
-            whole::write_list_head(&self.list, &objects, &mut out);
+        let mut text = self.buffers.take();
+        if let Err(error) = self.fill(&mut text) {
+            self.ended = true;
+            return Some(Err(error));
         }
-        let prefix = whole::own_prefix(&objects);
-        while out.len() < PIECE {
-            let Some(entry) = self.list.entries.get(self.place) else {
-                out.extend_from_slice(b"]}\n");
-                self.ended = true;
-                break;
-            };
-            if self.place > 0 {
-                out.push(b',');
-            }
-            whole::write_item(entry, &objects, &prefix, &mut out);
-            self.place += 1;
-        }
-        Some(Piece { text: out, home: self.buffers.clone() })
+        Some(Ok(Piece { text, home: self.buffers.clone() }))
     }
 }
 
@@ -108,20 +295,24 @@ pub(super) struct Compressed<I> {
     encoder: GzEncoder<Vec<u8>>,
 }
 
-impl<I: Iterator<Item = Piece>> Compressed<I> {
+impl<I: Iterator<Item = Result<Piece, ApiError>>> Compressed<I> {
     pub(super) fn new(pieces: I) -> Compressed<I> {
         Compressed { pieces: Some(pieces), encoder: GzEncoder::new(Vec::new(), Compression::fast()) }
     }
 }
 
-impl<I: Iterator<Item = Piece>> Iterator for Compressed<I> {
-    type Item = Bytes;
+impl<I: Iterator<Item = Result<Piece, ApiError>>> Iterator for Compressed<I> {
+    type Item = Result<Bytes, ApiError>;
 
-    fn next(&mut self) -> Option<Bytes> {
+    fn next(&mut self) -> Option<Result<Bytes, ApiError>> {
         const INTO_MEMORY: &str = "writing into memory does not fail";
         loop {
             match self.pieces.as_mut()?.next() {
-                Some(piece) => self.encoder.write_all(piece.as_ref()).expect(INTO_MEMORY),
+                Some(Ok(piece)) => self.encoder.write_all(piece.as_ref()).expect(INTO_MEMORY),
+                Some(Err(error)) => {
+                    self.pieces = None;
+                    return Some(Err(error));
+                }
                 None => {
                     self.pieces = None;
                     self.encoder.try_finish().expect(INTO_MEMORY);
@@ -129,7 +320,7 @@ impl<I: Iterator<Item = Piece>> Iterator for Compressed<I> {
             }
             let ready = std::mem::take(self.encoder.get_mut());
             if !ready.is_empty() {
-                return Some(ready.into());
+                return Some(Ok(ready.into()));
             }
         }
     }
@@ -141,12 +332,12 @@ mod tests {
     use std::sync::Arc;
 
     use coracle_api::catalog::BUILTIN;
-    use coracle_api::codec::json;
+    use coracle_api::codec::media_type::Endpoint;
     use coracle_store::Revision;
     use flate2::read::GzDecoder;
 
     use super::*;
-    use crate::cache::Entry;
+    use crate::request::Query;
     use crate::served::BuiltIn;
 
     fn served() -> Served {
@@ -170,25 +361,53 @@ mod tests {
 
     #[test]
     fn pieces_that_have_left_lend_their_memory_to_those_that_follow() {
-        let mut pieces = Pieces::new(list(500), served());
-        let (first, second) = (pieces.next().expect("long"), pieces.next().expect("long"));
+        let mut pieces = Pieces::new(list(500), served(), rendering("application/json", ""), noon()).unwrap();
+        let mut next = || pieces.next().expect("long").unwrap();
+        let (first, second) = (next(), next());
         assert_ne!(first.as_ref().as_ptr(), second.as_ref().as_ptr(), "both are on their way");
         let place = second.as_ref().as_ptr();
         drop(Bytes::from(second));
-        assert_eq!(pieces.next().expect("long").as_ref().as_ptr(), place);
+        assert_eq!(next().as_ref().as_ptr(), place);
+    }
+
+    fn rendering(accept: &str, query: &str) -> Rendering {
+        Rendering::negotiate(accept, &Query::parse(query), "", Endpoint::BuiltIn).unwrap()
+    }
+
+    fn noon() -> Timestamp {
+        Timestamp::from_unix(1_772_366_400, 0)
     }
 
     #[test]
     fn pieces_make_the_same_list_compressed_or_not() {
-        for items in [0, 1, 500] {
-            let mut whole = Vec::new();
-            whole::write_list(&list(items), &Objects::served(&served()), &mut whole);
-            whole.push(b'\n');
-            let pieces = Pieces::new(list(items), served()).map(|piece| piece.as_ref().to_vec());
-            let pieces: Vec<Vec<u8>> = pieces.collect();
-            assert!(pieces.iter().all(|piece| piece.len() < 2 * PIECE));
-            assert_eq!(String::from_utf8_lossy(&pieces.concat()), String::from_utf8_lossy(&whole));
-            let compressed: Vec<u8> = Compressed::new(Pieces::new(list(items), served())).flatten().collect();
+        const META: &str = "as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+        let table = "application/json;as=Table;g=meta.k8s.io;v=v1".to_owned();
+        let protobuf = "application/vnd.kubernetes.protobuf";
+        let forms = [
+            ("application/json".to_owned(), ""),
+            ("application/json".to_owned(), "pretty=true"),
+            ("application/yaml".to_owned(), ""),
+            (protobuf.to_owned(), ""),
+            (format!("application/json;{META}"), ""),
+            (format!("application/json;{META}"), "pretty=true"),
+            (format!("application/yaml;{META}"), ""),
+            (format!("{protobuf};{META}"), ""),
+            (table.clone(), ""),
+            (table.clone(), "pretty=true&includeObject=Object"),
+            (table.replace("json", "yaml"), "includeObject=None"),
+        ];
+        for (items, (accept, query)) in
+            [1, 500].into_iter().flat_map(|items| forms.iter().map(move |form| (items, form)))
+        {
+            let rendering = rendering(accept, query);
+            let whole = rendering.list_of(&list(items), &Objects::served(&served()), noon()).unwrap();
+            let pieces = || Pieces::new(list(items), served(), rendering.clone(), noon()).unwrap();
+            let parts: Vec<Vec<u8>> = pieces().map(|piece| piece.unwrap().as_ref().to_vec()).collect();
+            assert!(parts.iter().all(|piece| piece.len() < 2 * PIECE), "{accept} {query}");
+            let together = parts.concat();
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            assert!(together == whole, "{accept} {query}:\n{}\n{}", text(&together), text(&whole));
+            let compressed: Vec<u8> = Compressed::new(pieces()).flat_map(Result::unwrap).collect();
             let mut plain = Vec::new();
             GzDecoder::new(&compressed[..]).read_to_end(&mut plain).expect("gzip");
             assert_eq!(plain, whole);

@@ -68,6 +68,9 @@ impl<'a> Objects<'a> {
     }
 }
 
+/// The body of a long list. An item that has no such form, which nobody knew before, breaks it off.
+pub type LongList = Box<dyn Iterator<Item = Result<Bytes, ApiError>> + Send>;
+
 /// How a client wants to see objects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rendering {
@@ -123,9 +126,14 @@ impl Shape {
 }
 
 impl Rendering {
-    /// The best of what the client accepts.
-    pub fn negotiate(accept: &str, query: &Query, user_agent: &str) -> Result<Rendering, ApiError> {
-        let accepted = media_type::negotiate(accept, Endpoint::BuiltIn)
+    /// The best of what the client accepts and the endpoint offers.
+    pub fn negotiate(
+        accept: &str,
+        query: &Query,
+        user_agent: &str,
+        endpoint: Endpoint,
+    ) -> Result<Rendering, ApiError> {
+        let accepted = media_type::negotiate(accept, endpoint)
             .map_err(|refused| ApiError::not_acceptable(refused.to_string()))?;
         let Accepted { media_type, transform, pretty, .. } = accepted;
         let shape = match transform {
@@ -139,6 +147,17 @@ impl Rendering {
         };
         let pretty = pretty || pretty::is_wanted(query, user_agent);
         Ok(Rendering { form: Form { media_type, pretty }, shape })
+    }
+
+    /// Refuses what could not be answered, for a request that changes something: nothing may have changed when the
+    /// client is told so. `list`: the answer is a list.
+    pub fn check(&self, list: bool, scope: &Scope<'_>) -> Result<(), ApiError> {
+        match &self.shape {
+            Shape::Partial(_) if list => Err(a_list(&Objects::of(scope))),
+            Shape::PartialList(_) if !list => Err(not_a_list(&Objects::of(scope))),
+            Shape::Table { include, .. } => table::Include::parse(include).map(drop),
+            Shape::Whole | Shape::Partial(_) | Shape::PartialList(_) => Ok(()),
+        }
     }
 
     /// One object.
@@ -167,23 +186,24 @@ impl Rendering {
         self.list_of(list, &Objects::of(scope), now)
     }
 
-    /// A long list of whole objects in JSON, piece by piece; `Err` gives back a list that is to be sent otherwise.
+    /// A long list, piece by piece; `Err` gives back a list that is short enough to be sent at once.
     pub fn long_list(
         &self,
         list: List,
         served: &Served,
         gzip: bool,
-    ) -> Result<Box<dyn Iterator<Item = Bytes> + Send>, List> {
-        let plain =
-            self.shape == Shape::Whole && self.form == Form { media_type: MediaType::Json, pretty: false };
-        if !plain || whole::size(&list) < chunks::LONG {
+        now: Timestamp,
+    ) -> Result<Result<LongList, ApiError>, List> {
+        if whole::size(&list) < chunks::LONG {
             return Err(list);
         }
-        let pieces = chunks::Pieces::new(list, served.clone());
-        Ok(match gzip {
-            true => Box::new(chunks::Compressed::new(pieces)),
-            false => Box::new(pieces.map(Bytes::from)),
-        })
+        let pieces = chunks::Pieces::new(list, served.clone(), self.clone(), now);
+        Ok(pieces.map(|pieces| -> LongList {
+            match gzip {
+                true => Box::new(chunks::Compressed::new(pieces)),
+                false => Box::new(pieces.map(|piece| piece.map(Bytes::from))),
+            }
+        }))
     }
 
     fn list_of(&self, list: &List, objects: &Objects<'_>, now: Timestamp) -> Result<Vec<u8>, ApiError> {
@@ -246,6 +266,9 @@ fn not_a_list(objects: &Objects<'_>) -> ApiError {
 
 /// What upstream calls the type that it keeps objects of a resource in: `*apps.Deployment`.
 fn go_type(objects: &Objects<'_>) -> String {
+    if objects.custom.is_some() {
+        return "*unstructured.Unstructured".to_owned();
+    }
     let group = objects.resource.storage.as_ref().map_or(&objects.resource.group, |storage| &storage.group);
     let package = match group.split('.').next().unwrap_or_default() {
         "" => "core",

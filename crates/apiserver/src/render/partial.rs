@@ -17,13 +17,18 @@ pub(super) fn write(shown: Shown<'_>, objects: &Objects<'_>, version: MetaVersio
     out.push(b'}');
 }
 
-/// Appends a `PartialObjectMetadataList`. Unlike other lists, its items say what they are.
-pub(super) fn write_list(list: &List, objects: &Objects<'_>, version: MetaVersion, out: &mut Vec<u8>) {
+/// Appends the beginning of a `PartialObjectMetadataList`, up to its items.
+pub(super) fn write_list_head(list: &List, version: MetaVersion, out: &mut Vec<u8>) {
     let head =
         format!("{{\"kind\":\"PartialObjectMetadataList\",\"apiVersion\":\"{}\"", meta_api_version(version));
     out.extend_from_slice(head.as_bytes());
     write_list_metadata(list, out);
     out.extend_from_slice(b",\"items\":[");
+}
+
+/// Appends a `PartialObjectMetadataList`. Unlike other lists, its items say what they are.
+pub(super) fn write_list(list: &List, objects: &Objects<'_>, version: MetaVersion, out: &mut Vec<u8>) {
+    write_list_head(list, version, out);
     for (place, entry) in list.entries.iter().enumerate() {
         if place > 0 {
             out.push(b',');

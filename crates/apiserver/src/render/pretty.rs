@@ -13,7 +13,13 @@ pub(super) fn is_wanted(query: &Query, user_agent: &str) -> bool {
 /// Compact JSON with line breaks and two spaces per level; its members stay in their order.
 pub(super) fn indent(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len() * 2);
-    let (mut level, mut in_string, mut escaped) = (0, false, false);
+    indent_at(0, json, &mut out);
+    out
+}
+
+/// Appends the same for a value that stands at a level.
+pub(super) fn indent_at(mut level: usize, json: &[u8], out: &mut Vec<u8>) {
+    let (mut in_string, mut escaped) = (false, false);
     for (place, byte) in json.iter().copied().enumerate() {
         if in_string {
             out.push(byte);
@@ -26,19 +32,19 @@ pub(super) fn indent(json: &[u8]) -> Vec<u8> {
                 level += 1;
                 // Two brackets with nothing between them stay together.
                 if !matches!(json.get(place + 1), Some(b'}' | b']')) {
-                    line_break(level, &mut out);
+                    line_break(level, out);
                 }
             }
             b'}' | b']' => {
                 level -= 1;
                 if !matches!(json[place - 1], b'{' | b'[') {
-                    line_break(level, &mut out);
+                    line_break(level, out);
                 }
                 out.push(byte);
             }
             b',' => {
                 out.push(byte);
-                line_break(level, &mut out);
+                line_break(level, out);
             }
             b':' => out.extend_from_slice(b": "),
             // Text that is only carried may have some.
@@ -49,10 +55,9 @@ pub(super) fn indent(json: &[u8]) -> Vec<u8> {
             }
         }
     }
-    out
 }
 
-fn line_break(level: usize, out: &mut Vec<u8>) {
+pub(super) fn line_break(level: usize, out: &mut Vec<u8>) {
     out.push(b'\n');
     out.resize(out.len() + 2 * level, b' ');
 }

@@ -42,7 +42,7 @@ fn list() -> List {
 }
 
 fn rendering(accept: &str, query: &str) -> Rendering {
-    Rendering::negotiate(accept, &Query::parse(query), "").unwrap()
+    Rendering::negotiate(accept, &Query::parse(query), "", Endpoint::BuiltIn).unwrap()
 }
 
 fn text(bytes: Vec<u8>) -> String {

@@ -12,12 +12,6 @@ use crate::registry::List;
 /// One object as protobuf, straight from its tree.
 pub(super) fn protobuf(shown: Shown<'_>, objects: &Objects<'_>) -> Result<Vec<u8>, ApiError> {
     let of = shown.of(objects);
-    if objects.custom.is_some() && std::ptr::eq(of.page, objects.of.page) {
-        return Err(ApiError::not_acceptable(
-            "object *unstructured.Unstructured does not implement the protobuf marshalling interface and cannot be \
-             encoded to a protobuf message",
-        ));
-    }
     let encoded = protobuf::encode(&shown.tree(objects), of);
     encoded.map_err(|error| ApiError::internal(error.to_string()))
 }

@@ -75,7 +75,7 @@ pub enum Propagation {
 impl WriteOptions {
     /// `kind`: CreateOptions, UpdateOptions or PatchOptions; `apply`: an apply patch, which must name its manager.
     pub fn parse(query: &Query, kind: &str, apply: bool) -> Result<WriteOptions, ApiError> {
-        let mut errors = Vec::new();
+        let mut errors = FieldErrors::default();
         let manager = query.get("fieldManager").unwrap_or_default();
         let force = query.get("force").map(|text| text != "false" && text != "0");
         if kind == "PatchOptions" {
@@ -98,7 +98,7 @@ impl WriteOptions {
                 FieldValidation::Warn
             }
         };
-        refuse(errors, kind)?;
+        refuse(&errors, kind)?;
         Ok(WriteOptions {
             dry_run: !dry_run.is_empty(),
             field_manager: manager.to_string(),
@@ -177,7 +177,7 @@ fn check_match(
     version_given: bool,
     send_initial_events: Option<bool>,
 ) -> Result<Option<VersionMatch>, ApiError> {
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::default();
     let text = query.get("resourceVersionMatch").unwrap_or_default();
     let found = match text {
         "Exact" => Some(VersionMatch::Exact),
@@ -220,7 +220,7 @@ fn check_match(
             ));
         }
     }
-    refuse(errors, "ListOptions")?;
+    refuse(&errors, "ListOptions")?;
     Ok(found)
 }
 
@@ -231,7 +231,7 @@ impl DeleteOptions {
             Some(body) => from_body(body),
             None => from_query(query)?,
         };
-        let mut errors = Vec::new();
+        let mut errors = FieldErrors::default();
         if let (Some(policy), Some(_)) = (&propagation, orphan) {
             let why = "orphanDependents and deletionPropagation cannot be both set";
             let at = Path::Root.field("propagationPolicy");
@@ -253,7 +253,7 @@ impl DeleteOptions {
         };
         let dry_run: Vec<&str> = dry_run.iter().map(String::as_str).collect();
         check_dry_run(&dry_run, &mut errors);
-        refuse(errors, "DeleteOptions")?;
+        refuse(&errors, "DeleteOptions")?;
         options.dry_run = !dry_run.is_empty();
         Ok(options)
     }
@@ -296,7 +296,7 @@ fn from_query(query: &Query) -> Result<RawDelete, ApiError> {
     Ok(RawDelete { options, propagation, orphan, dry_run })
 }
 
-fn check_dry_run(given: &[&str], errors: &mut Vec<FieldError>) {
+fn check_dry_run(given: &[&str], errors: &mut FieldErrors) {
     if given.iter().all(|text| *text == "All") {
         return;
     }
@@ -306,11 +306,11 @@ fn check_dry_run(given: &[&str], errors: &mut Vec<FieldError>) {
     errors.push(error);
 }
 
-fn refuse(errors: Vec<FieldError>, kind: &str) -> Result<(), ApiError> {
+fn refuse(errors: &FieldErrors, kind: &str) -> Result<(), ApiError> {
     if errors.is_empty() {
         return Ok(());
     }
-    Err(ApiError::invalid_kind("meta.k8s.io", kind, "", &FieldErrors(errors)))
+    Err(ApiError::invalid_kind("meta.k8s.io", kind, "", errors))
 }
 
 fn not_supported(field: &str, found: &str, supported: &[&str]) -> FieldError {

@@ -55,9 +55,9 @@ spec:
 const BOAT: &str = "apiVersion: harbour.example.com/v1\nkind: Boat\nmetadata: {name: skiff}\n\
                     spec: {oars: 2, crew: [{name: ann}]}\n";
 
-const BOATS: &str = "/apis/harbour.example.com/v1/namespaces/default/boats";
+pub(crate) const BOATS: &str = "/apis/harbour.example.com/v1/namespaces/default/boats";
 
-fn define(server: &Server, folder: &Path) {
+pub(crate) fn define(server: &Server, folder: &Path) {
     apply(server, folder, "definition.yaml", DEFINITION);
     server.kubectl(&[
         "wait",

@@ -21,6 +21,7 @@ mod helm;
 mod intruders;
 mod keeping;
 mod life;
+mod negotiation;
 mod openapi;
 mod operator;
 mod scheduler;

@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 use coracle_api::catalog::BUILTIN;
 use coracle_api::codec::yaml;
-use coracle_api::field_error::FieldError;
+use coracle_api::field_error::{FieldError, FieldErrors};
+use coracle_api::schema::TooMuchAdded;
 use coracle_api::time::{Time, Timestamp};
 use coracle_api::{Map, Value, defaults, typed};
 use k8s_openapi::api::core::v1::Pod;
@@ -45,7 +46,9 @@ enum ManifestError {
     #[error("{0}")]
     Typed(#[from] typed::TypedError),
     #[error("it is no valid pod: {}", texts(.0))]
-    Invalid(Vec<FieldError>),
+    Invalid(FieldErrors),
+    #[error("{0}")]
+    TooManyDefaults(TooMuchAdded),
     #[error("static pods may not reference {0}")]
     NeedsApi(&'static str),
 }
@@ -91,7 +94,7 @@ fn read(text: &[u8], file: &Path, node: &str, now: Timestamp) -> Result<Pod, Man
     let kind = BUILTIN.kind_of(&named("apiVersion"), &named("kind"));
     let kind = kind.filter(|_| (named("apiVersion"), named("kind")) == ("v1".into(), "Pod".into()));
     let kind = kind.ok_or(ManifestError::NotAPod)?;
-    defaults::apply(&mut tree, kind, now);
+    defaults::apply(&mut tree, kind, now).map_err(ManifestError::TooManyDefaults)?;
     let hash = hash(&[node.as_bytes(), file.to_string_lossy().as_bytes(), text]);
     let uid =
         Some(tree.meta().uid().to_owned()).filter(|uid| !uid.is_empty()).unwrap_or_else(|| hash.clone());

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use coracle_api::field_error::FieldError;
+use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::go_text::Quoted;
 use coracle_api::names::{self, Rule};
 use coracle_api::value::Path;
@@ -16,8 +16,8 @@ use crate::pod::PodView as _;
 use crate::references::names as referred;
 
 /// All that is wrong with a pod.
-pub(super) fn complaints(pod: &Pod) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(super) fn complaints(pod: &Pod) -> FieldErrors {
+    let mut errors = FieldErrors::default();
     let root = Path::Root;
     let metadata = root.field("metadata");
     let own = pod.metadata.name.as_deref().unwrap_or_default();
@@ -38,7 +38,7 @@ fn containers<'a>(
     path: &Path<'_>,
     all: &'a [Container],
     seen: &mut BTreeSet<&'a str>,
-    errors: &mut Vec<FieldError>,
+    errors: &mut FieldErrors,
 ) {
     for (index, container) in all.iter().enumerate() {
         let path = path.index(index);
@@ -56,7 +56,7 @@ fn containers<'a>(
     }
 }
 
-fn name(path: &Path<'_>, name: &str, rule: Rule, errors: &mut Vec<FieldError>) {
+fn name(path: &Path<'_>, name: &str, rule: Rule, errors: &mut FieldErrors) {
     if name.is_empty() {
         return errors.push(FieldError::required(path, ""));
     }

@@ -25,6 +25,14 @@ impl Conflict {
 pub struct Conflicts(pub Vec<Conflict>);
 
 impl Conflicts {
+    /// Paths of conflicts are gathered until they have taken so many bytes.
+    pub(in crate::apply) const MOST_BYTES: usize = 1024 * 1024;
+
+    /// Whether there may be more than these.
+    pub(in crate::apply) fn may_be_cut(&self) -> bool {
+        self.0.iter().map(|conflict| conflict.path.bytes()).sum::<usize>() >= Conflicts::MOST_BYTES
+    }
+
     pub(in crate::apply) fn sort(&mut self) {
         // Stable: the fields of one manager stay in their order.
         self.0.sort_by_cached_key(|conflict| conflict.manager.identifier());

@@ -114,6 +114,9 @@ impl fmt::Display for Above<'_> {
     }
 }
 
+/// No more errors than these are told of: each names all that stands above its field.
+const MOST_ERRORS: usize = 100;
+
 struct Validator<'e> {
     duplicates: Duplicates,
     errors: &'e mut TypeErrors,
@@ -208,6 +211,8 @@ impl Validator<'_> {
     }
 
     fn complain(&mut self, above: &Above<'_>, message: String) {
-        self.errors.0.push(TypeError { path: above.to_string(), message });
+        if self.errors.0.len() < MOST_ERRORS {
+            self.errors.0.push(TypeError { path: above.to_string(), message });
+        }
     }
 }

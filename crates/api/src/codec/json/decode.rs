@@ -390,21 +390,6 @@ impl Given {
 
 /// A member's place as the strict messages write it: map keys are joined by dots too.
 fn strict_path(path: &Path<'_>, name: &str) -> String {
-    let mut text = String::new();
-    for link in path.links() {
-        match link {
-            Path::Field(_, part) | Path::Key(_, part) => {
-                if !text.is_empty() {
-                    text.push('.');
-                }
-                text.push_str(part);
-            }
-            Path::Index(_, index) => text.push_str(&format!("[{index}]")),
-            Path::Root => {}
-        }
-    }
-    if !text.is_empty() {
-        text.push('.');
-    }
-    text + name
+    let text = path.field(name).with_dots().to_string();
+    text.strip_prefix('.').map_or_else(|| text.clone(), str::to_owned)
 }

@@ -10,6 +10,8 @@ use super::MediaType;
 pub enum Endpoint {
     /// Objects of a built-in resource.
     BuiltIn,
+    /// Objects of a built-in kind that have no table: reviews, bindings, some subresources.
+    WithoutTable,
     /// Objects of a custom resource. They have no protobuf form, though their metadata alone has.
     Custom,
     /// Documents that cannot be had in another shape.
@@ -234,21 +236,30 @@ fn parameter(text: &str) -> Option<(&str, &str)> {
 
 impl Endpoint {
     fn allows(self, offer: MediaType, transform: Option<Transform>) -> bool {
-        match (self, transform) {
-            (Endpoint::BuiltIn | Endpoint::Plain, None) => true,
-            (Endpoint::Custom, None) => offer != MediaType::Protobuf,
+        match transform {
+            None => match self {
+                Endpoint::BuiltIn | Endpoint::WithoutTable | Endpoint::Plain => true,
+                Endpoint::Custom => offer != MediaType::Protobuf,
+                Endpoint::AggregatedDiscovery => false,
+            },
             // A table has no protobuf form.
-            (Endpoint::BuiltIn | Endpoint::Custom, Some(Transform::Table(_))) => offer != MediaType::Protobuf,
-            (Endpoint::BuiltIn | Endpoint::Custom, Some(Transform::ApiGroupDiscoveryList)) => false,
-            (Endpoint::BuiltIn | Endpoint::Custom, Some(_)) => true,
-            (Endpoint::AggregatedDiscovery, Some(Transform::ApiGroupDiscoveryList)) => true,
-            (Endpoint::AggregatedDiscovery | Endpoint::Plain, _) => false,
+            Some(Transform::Table(_)) => {
+                matches!(self, Endpoint::BuiltIn | Endpoint::Custom) && offer != MediaType::Protobuf
+            }
+            Some(Transform::PartialObjectMetadata(_) | Transform::PartialObjectMetadataList(_)) => {
+                self.is_of_objects()
+            }
+            Some(Transform::ApiGroupDiscoveryList) => self == Endpoint::AggregatedDiscovery,
         }
     }
 
     /// `sv`, the version of the meta group that answers are in.
     fn serves_version(self, version: &str) -> bool {
-        matches!(self, Endpoint::BuiltIn | Endpoint::Custom) && version == "v1"
+        self.is_of_objects() && version == "v1"
+    }
+
+    fn is_of_objects(self) -> bool {
+        matches!(self, Endpoint::BuiltIn | Endpoint::WithoutTable | Endpoint::Custom)
     }
 }
 

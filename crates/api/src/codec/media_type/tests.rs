@@ -78,6 +78,10 @@ fn endpoints_differ_in_what_they_offer() {
     let metadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
     let expected = Some((Protobuf, Some(Transform::PartialObjectMetadata(V1))));
     check(Endpoint::Custom, metadata, expected);
+    check(Endpoint::WithoutTable, metadata, expected);
+    let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
+    check(Endpoint::WithoutTable, table, None);
+    check(Endpoint::WithoutTable, &format!("{table},application/json"), Some((Json, None)));
     check(Endpoint::Plain, metadata, None);
     check(Endpoint::Plain, "application/vnd.kubernetes.protobuf", Some((Protobuf, None)));
     let aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";

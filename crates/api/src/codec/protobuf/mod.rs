@@ -181,6 +181,31 @@ pub fn encode(value: &Value, of: Struct<'_>) -> Result<Vec<u8>, ProtobufError> {
     Ok(out.finish())
 }
 
+/// The beginning and the end of an envelope around a message of so many bytes, for those who write it piece by piece.
+pub fn around(api_version: &str, kind: &str, length: usize) -> (Vec<u8>, Vec<u8>) {
+    let mut after = BackWriter::with_capacity(8);
+    after.text(4, b"");
+    after.text(3, b"");
+    let mut before = BackWriter::with_capacity(64);
+    before.varint(length as u64);
+    before.tag(2, wire::BYTES);
+    let end = before.len();
+    before.text(2, kind.as_bytes());
+    before.text(1, api_version.as_bytes());
+    before.close(1, end);
+    before.bytes(MAGIC);
+    (before.finish(), after.finish())
+}
+
+/// Encodes an element of a list as the message around it has it, under the tag of the list.
+pub fn encode_element(tag: u16, value: &Value, of: Struct<'_>) -> Result<Vec<u8>, ProtobufError> {
+    let mut out = BackWriter::with_capacity(1024);
+    let end = out.len();
+    encode::encode_into(&mut out, value, of)?;
+    out.close(tag, end);
+    Ok(out.finish())
+}
+
 /// Encodes a watch event around an object that is encoded already. In a stream an event stands without an envelope.
 pub fn encode_event(change: &str, object: &[u8]) -> Vec<u8> {
     let mut out = BackWriter::with_capacity(object.len() + 64);

@@ -3,7 +3,7 @@
 //! Only a pod that says something about them itself gets more: the limits of huge pages from its containers, then the
 //! requests from what its containers ask for together, then from its own limits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::quantity::Quantity;
 use crate::{Map, Text, Value};
@@ -31,9 +31,8 @@ pub(super) fn fill_in(spec: &mut Map) {
         .filter(|(name, _)| is_settled_by_containers(name) && !has(resources, "requests", name))
         .map(|(name, amount)| (name, Value::string(amount.to_string())));
     let mut requests: Vec<(Text, Value)> = from_containers.collect();
-    let missing = |name: &str| {
-        !has(resources, "requests", name) && !requests.iter().any(|(taken, _)| taken.as_str() == name)
-    };
+    let taken: HashSet<Text> = requests.iter().map(|(name, _)| name.clone()).collect();
+    let missing = |name: &str| !has(resources, "requests", name) && !taken.contains(name);
     let from_limits: Vec<(Text, Value)> = limits
         .iter()
         .filter(|(name, _)| is_of_pods(name) && missing(name))

@@ -10,8 +10,8 @@ use crate::value::Path;
 use crate::{Map, Text, Value};
 
 /// What is wrong with the defaults of a schema that was compiled for its defaults.
-pub(super) fn check(schema: &Schema, pruned: bool, at: &Path<'_>) -> Vec<FieldError> {
-    let mut walk = Walk { schema, pruned, errors: Vec::new() };
+pub(super) fn check(schema: &Schema, pruned: bool, at: &Path<'_>) -> FieldErrors {
+    let mut walk = Walk { schema, pruned, errors: FieldErrors::default() };
     walk.node(schema.root, Around { root: schema.root, steps: &Step::Root, metadata: false }, true, at);
     walk.errors
 }
@@ -47,7 +47,7 @@ enum Step<'a> {
 struct Walk<'s> {
     schema: &'s Schema,
     pruned: bool,
-    errors: Vec<FieldError>,
+    errors: FieldErrors,
 }
 
 impl Walk<'_> {
@@ -83,27 +83,31 @@ impl Walk<'_> {
         }
     }
 
-    fn in_metadata(&self, id: NodeId, default: &Value, around: Around<'_>, at: &Path<'_>) -> Vec<FieldError> {
+    fn in_metadata(&self, id: NodeId, default: &Value, around: Around<'_>, at: &Path<'_>) -> FieldErrors {
         let schema = self.schema;
         let root = schema.node(around.root);
         let mut object = surrounded(default.clone(), around.steps);
         let wrong = |error: String| {
-            vec![FieldError::invalid(at, shown(default), format!("must result in valid metadata: {error}"))]
+            FieldErrors::from(FieldError::invalid(
+                at,
+                shown(default),
+                format!("must result in valid metadata: {error}"),
+            ))
         };
         if let Err(error) = schema.coerce_node(&mut object, root, true, false, &Path::Root) {
             return wrong(error.to_string());
         }
         let errors = schema.validate_embedded_node(&object, root, true, &Path::Root);
         if !errors.is_empty() {
-            return wrong(FieldErrors(errors).to_string());
+            return wrong(errors.to_string());
         }
         schema.validate_node(id, default, at)
     }
 
-    fn elsewhere(&self, id: NodeId, default: &Value, resource: bool, at: &Path<'_>) -> Vec<FieldError> {
+    fn elsewhere(&self, id: NodeId, default: &Value, resource: bool, at: &Path<'_>) -> FieldErrors {
         let schema = self.schema;
         let node: &Node = schema.node(id);
-        let mut errors = Vec::new();
+        let mut errors = FieldErrors::default();
         if self.pruned {
             let mut left = default.clone();
             schema.prune_below(&mut left, Some(node), resource);

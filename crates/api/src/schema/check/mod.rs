@@ -13,10 +13,12 @@ mod structural;
 
 pub use field_path::{FieldPathError, field_path};
 
-use super::Props;
+use std::cell::Cell;
+
 use super::build::{Purpose, build};
+use super::{Pattern, Props};
 use crate::Value;
-use crate::field_error::{FieldError, as_json};
+use crate::field_error::{FieldError, FieldErrors, as_json};
 use crate::value::Path;
 
 /// What is asked of a schema. An update does not ask for what the old definition did not have either.
@@ -53,8 +55,8 @@ impl Demands {
 }
 
 /// What is wrong with the `openAPIV3Schema` at `at`. `with_status`: the status subresource is on.
-pub fn schema(props: Props<'_>, with_status: bool, demands: Demands, at: &Path<'_>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub fn schema(props: Props<'_>, with_status: bool, demands: Demands, at: &Path<'_>) -> FieldErrors {
+    let mut errors = FieldErrors::default();
     if with_status {
         errors.extend(at_root_with_status(props, at));
     }
@@ -81,6 +83,24 @@ pub fn schema(props: Props<'_>, with_status: bool, demands: Demands, at: &Path<'
     }
     errors
 }
+
+/// What all patterns of a schema weigh together ([`super::Pattern::weight`]); what is none weighs nothing.
+pub fn pattern_weight(props: Props<'_>) -> usize {
+    let sum = Cell::new(0_usize);
+    openapi::any(props, &|props: Props<'_>| {
+        let text = props.text("pattern");
+        if !text.is_empty() {
+            let weight = Pattern::new(text).map_or(0, |pattern| pattern.weight());
+            sum.set(sum.get().saturating_add(weight));
+        }
+        // A sum that is too large need not be told exactly.
+        sum.get() > MOST_PATTERN_WEIGHT
+    });
+    sum.get()
+}
+
+/// The patterns of one definition may weigh so much together.
+pub const MOST_PATTERN_WEIGHT: usize = 4_000_000;
 
 /// Whether a schema is structural at all.
 pub fn is_structural(props: Props<'_>) -> bool {

@@ -1,14 +1,16 @@
 //! What of OpenAPI is allowed where, and what list types, map types and rules ask for.
 
+use std::collections::BTreeSet;
+
 use super::super::props::{Props, Sub};
 use super::{Demands, field_path};
-use crate::field_error::{FieldError, as_json};
+use crate::field_error::{FieldError, FieldErrors, as_json};
 use crate::go_text::Quoted;
 use crate::value::Path;
 use crate::{Text, Value};
 
-pub(super) fn check(props: Props<'_>, demands: Demands, at: &Path<'_>) -> Vec<FieldError> {
-    let mut walk = Walk { demands, errors: Vec::new() };
+pub(super) fn check(props: Props<'_>, demands: Demands, at: &Path<'_>) -> FieldErrors {
+    let mut walk = Walk { demands, errors: FieldErrors::default() };
     walk.schema(props, Place { no_defaults: None, metadata: false }, true, at);
     walk.errors
 }
@@ -24,11 +26,14 @@ struct Place<'a> {
 
 struct Walk {
     demands: Demands,
-    errors: Vec<FieldError>,
+    errors: FieldErrors,
 }
 
 impl Walk {
     fn schema(&mut self, props: Props<'_>, place: Place<'_>, root: bool, at: &Path<'_>) {
+        if self.errors.is_full() {
+            return;
+        }
         self.unsupported(props, place, at);
         if props.flag("uniqueItems") {
             self.forbid(
@@ -216,7 +221,11 @@ impl Walk {
             return self.errors.push(FieldError::invalid_str(&at, items.text("type"), detail));
         }
         let properties = items_at.field("properties");
-        for (index, key) in keys.iter().enumerate() {
+        let mut seen = BTreeSet::new();
+        for key in &keys {
+            if self.errors.is_full() {
+                return;
+            }
             match items.property(key) {
                 Some(below) if matches!(below.text("type"), "array" | "object") => {
                     let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
@@ -229,7 +238,7 @@ impl Walk {
                     self.invalid(&place, list_shown(&keys), "entries must all be names of item properties")
                 }
             }
-            if keys[..index].contains(key) {
+            if !seen.insert(key) {
                 self.invalid(&place, list_shown(&keys), "must not contain duplicate entries");
             }
         }
@@ -328,13 +337,13 @@ pub(super) fn has_set_of_parts(props: Props<'_>) -> bool {
 }
 
 pub(super) fn has_unusable_keys(props: Props<'_>) -> bool {
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::default();
     unusable_keys(props, &Path::Root, &mut errors);
     !errors.is_empty()
 }
 
 /// Elements of sets and maps are there, and keys have a value.
-fn unusable_keys(props: Props<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn unusable_keys(props: Props<'_>, at: &Path<'_>, errors: &mut FieldErrors) {
     let of = props.text("x-kubernetes-list-type");
     let Some(items) = props.items().one().filter(|_| matches!(of, "set" | "map")) else { return };
     let at = at.field("items");
@@ -345,7 +354,7 @@ fn unusable_keys(props: Props<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) 
     if of == "set" {
         return;
     }
-    let required = items.texts("required");
+    let required: BTreeSet<Text> = items.texts("required").into_iter().collect();
     let properties = at.field("properties");
     for key in props.texts("x-kubernetes-list-map-keys") {
         let Some(below) = items.property(&key) else { continue };

@@ -2,12 +2,12 @@
 
 use super::super::Pattern;
 use super::super::props::{Props, Sub};
-use crate::field_error::FieldError;
+use crate::field_error::{FieldError, FieldErrors};
 use crate::value::Path;
 
 /// What keeps a schema from being structural, in the order of the texts.
-pub(super) fn check(props: Props<'_>, at: &Path<'_>) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+pub(super) fn check(props: Props<'_>, at: &Path<'_>) -> FieldErrors {
+    let mut errors = FieldErrors::default();
     invariants(props, Level::Root, at, &mut errors);
     complete(props, Some(props), at, at, &mut errors);
     errors.sort_by_cached_key(ToString::to_string);
@@ -21,7 +21,10 @@ enum Level {
     Field,
 }
 
-fn invariants(props: Props<'_>, level: Level, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn invariants(props: Props<'_>, level: Level, at: &Path<'_>, errors: &mut FieldErrors) {
+    if errors.is_full() {
+        return;
+    }
     let items = props.items().one();
     if props.text("type") == "array" && items.is_none() {
         errors.push(FieldError::required(&at.field("items"), "must be specified"));
@@ -51,7 +54,7 @@ fn invariants(props: Props<'_>, level: Level, at: &Path<'_>, errors: &mut Vec<Fi
     }
 }
 
-fn extensions(props: Props<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn extensions(props: Props<'_>, at: &Path<'_>, errors: &mut FieldErrors) {
     if !props.flag("x-kubernetes-int-or-string") {
         return;
     }
@@ -63,7 +66,7 @@ fn extensions(props: Props<'_>, at: &Path<'_>, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn types(props: Props<'_>, level: Level, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn types(props: Props<'_>, level: Level, at: &Path<'_>, errors: &mut FieldErrors) {
     let of = props.text("type");
     let place = at.field("type");
     if is_embedded(props) && of != "object" {
@@ -90,7 +93,7 @@ fn types(props: Props<'_>, level: Level, at: &Path<'_>, errors: &mut Vec<FieldEr
 }
 
 /// What every object has is restricted by its name only.
-fn metadata(props: Props<'_>, level: Level, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn metadata(props: Props<'_>, level: Level, at: &Path<'_>, errors: &mut FieldErrors) {
     let resource = level == Level::Root || is_embedded(props);
     let properties = at.field("properties");
     for name in ["kind", "apiVersion"] {
@@ -116,7 +119,7 @@ fn metadata(props: Props<'_>, level: Level, at: &Path<'_>, errors: &mut Vec<Fiel
 }
 
 /// `typed`: its `anyOf` only says that an int-or-string is one. `typed_first`: the same of its first `allOf`.
-fn logic(props: Props<'_>, typed: bool, typed_first: bool, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn logic(props: Props<'_>, typed: bool, typed_first: bool, at: &Path<'_>, errors: &mut FieldErrors) {
     let any = at.field("anyOf");
     for (index, branch) in props.schemas("anyOf").enumerate().filter(|_| !typed) {
         nested(branch, false, &any.index(index), errors);
@@ -142,7 +145,7 @@ fn logic(props: Props<'_>, typed: bool, typed_first: bool, at: &Path<'_>, errors
 }
 
 /// A schema inside of logic: it restricts values, and says nothing else about them.
-fn nested(props: Props<'_>, typed: bool, at: &Path<'_>, errors: &mut Vec<FieldError>) {
+fn nested(props: Props<'_>, typed: bool, at: &Path<'_>, errors: &mut FieldErrors) {
     logic(props, typed, false, at, errors);
     if let Some(items) = props.items().one() {
         nested(items, false, &at.field("items"), errors);
@@ -181,7 +184,7 @@ fn complete(
     outside: Option<Props<'_>>,
     place: &Path<'_>,
     spoken_of: &Path<'_>,
-    errors: &mut Vec<FieldError>,
+    errors: &mut FieldErrors,
 ) {
     if let Some(branch) = logic.schema("not") {
         complete_branch(branch, outside, place, &spoken_of.field("not"), errors);
@@ -199,7 +202,7 @@ fn complete_branch(
     outside: Option<Props<'_>>,
     place: &Path<'_>,
     spoken_of: &Path<'_>,
-    errors: &mut Vec<FieldError>,
+    errors: &mut FieldErrors,
 ) {
     let Some(outside) = outside else {
         return errors.push(FieldError::required(place, format!("because it is defined in {spoken_of}")));

@@ -1,6 +1,8 @@
 //! Characters and classes of characters in a regular expression.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::sync::{Mutex, PoisonError};
 
 use super::PatternError;
 
@@ -29,10 +31,12 @@ pub(super) fn bracketed(text: &str) -> Result<(String, &str), PatternError> {
         rest = behind;
     }
     let opened = out.len();
+    // Behind the last end of a name there is none, however often one begins.
+    let names = text.rfind(":]").map_or(0, |end| text.len() - end);
     let mut first = true;
     while first || !rest.starts_with(']') {
         first = false;
-        if let Some((name, behind)) = posix(rest)? {
+        if let Some((name, behind)) = posix(rest, names)? {
             out.push_str(name);
             rest = behind;
         } else if let Some((class, behind)) = escaped(rest)? {
@@ -80,8 +84,9 @@ fn member<'t>(text: &'t str, class: &str) -> Result<(u32, &'t str), PatternError
 }
 
 /// `[:alpha:]`, `[:^digit:]`.
-fn posix(text: &str) -> Result<Option<(&str, &str)>, PatternError> {
-    let Some(end) = text.strip_prefix("[:").and_then(|rest| rest.find(":]")) else { return Ok(None) };
+fn posix(text: &str, names: usize) -> Result<Option<(&str, &str)>, PatternError> {
+    let named = text.strip_prefix("[:").filter(|rest| rest.len() >= names && names > 0);
+    let Some(end) = named.and_then(|rest| rest.find(":]")) else { return Ok(None) };
     let (whole, rest) = text.split_at(end + 4);
     let name = &whole[2..end + 2];
     let known = POSIX.contains(&name.strip_prefix('^').unwrap_or(name));
@@ -102,6 +107,31 @@ pub(super) fn escaped(text: &str) -> Result<Option<(String, &str)>, PatternError
     };
     Ok(Some((class.to_owned(), &text[2..])))
 }
+
+/// About how many ranges a class has that was written so.
+pub(super) fn ranges(written: &str) -> usize {
+    let letters = written.matches("{gc=L").count();
+    let named = written.matches("\\p{").count() + written.matches("\\P{").count();
+    1 + written.matches('-').count() + LETTERS * letters + OTHERS * named.saturating_sub(letters)
+}
+
+/// Whether there is a category or a script of the name. Those that are there are asked for again and again.
+fn is_known(class: &str) -> bool {
+    static KNOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if known().contains(class) {
+        return true;
+    }
+    let is_known = regex_syntax::parse(class).is_ok();
+    if is_known {
+        known().insert(class.to_owned());
+    }
+    is_known
+}
+
+/// So many ranges have letters, and most other categories and scripts at most.
+const LETTERS: usize = 650;
+const OTHERS: usize = 250;
 
 fn unicode(text: &str) -> Result<Option<(String, &str)>, PatternError> {
     let Some(first) = text[2..].chars().next() else { return Ok(None) };
@@ -124,7 +154,7 @@ fn unicode(text: &str) -> Result<Option<(String, &str)>, PatternError> {
         }
         _ => Vec::new(),
     };
-    let known = spellings.into_iter().find(|class| regex::Regex::new(class).is_ok());
+    let known = spellings.into_iter().find(|class| is_known(class));
     known.map(|class| Some((class, rest))).ok_or_else(|| PatternError::new(RANGE, written))
 }
 

@@ -2,18 +2,34 @@
 //!
 //! Authors write for Go's `regexp`, and its complaints are part of the API. `translate` reads that syntax, complains in
 //! those words, and writes the same expression for the `regex` crate, which keeps Go's promise: no expression, however
-//! hostile, takes more than linear time. What an expression may cost in memory is bounded.
+//! hostile, takes more than linear time. What would be large there, because it counts classes of many characters, is
+//! `wide`. An expression is read when it is made, and compiled when it is first used; what it may cost is bounded by what
+//! Go takes, and [`Pattern::weight`] says what it is, so that the sum of several can be bounded too.
 
 mod class;
 mod translate;
+mod wide;
+
+use std::sync::OnceLock;
 
 use regex::{Regex, RegexBuilder};
+use translate::Translated;
+use wide::Wide;
 
-/// A compiled regular expression.
+/// A regular expression.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     text: Box<str>,
-    compiled: Regex,
+    translated: Translated,
+    compiled: OnceLock<Compiled>,
+}
+
+#[derive(Clone, Debug)]
+enum Compiled {
+    Small(Regex),
+    Wide(Wide),
+    /// Too deep for the parser, though the text broke no rule.
+    Never,
 }
 
 /// Why a text is no regular expression. The texts are Go's.
@@ -26,18 +42,10 @@ pub struct PatternError {
 
 impl Pattern {
     /// # Errors
-    /// The text breaks Go's syntax, or is too large when compiled.
+    /// The text breaks Go's syntax, or is too large for Go.
     pub fn new(text: &str) -> Result<Pattern, PatternError> {
         let translated = translate::translate(text)?;
-        let compiled = RegexBuilder::new(&translated)
-            .size_limit(COMPILED_LIMIT)
-            .dfa_size_limit(LAZY_LIMIT)
-            .nest_limit(NESTING_LIMIT)
-            .build();
-        match compiled {
-            Ok(compiled) => Ok(Pattern { text: text.into(), compiled }),
-            Err(_) => Err(PatternError::new(LARGE, text)),
-        }
+        Ok(Pattern { text: text.into(), translated, compiled: OnceLock::new() })
     }
 
     /// The text it was made of.
@@ -45,9 +53,33 @@ impl Pattern {
         &self.text
     }
 
+    /// What it takes when it is used: about an eighth of the bytes.
+    pub fn weight(&self) -> usize {
+        EACH + self.translated.steps + self.translated.ranges
+    }
+
     /// Whether it matches somewhere in `text`.
     pub fn is_match(&self, text: &str) -> bool {
-        self.compiled.is_match(text)
+        match self.compiled.get_or_init(|| self.compile()) {
+            Compiled::Small(regex) => regex.is_match(text),
+            Compiled::Wide(wide) => wide.is_match(text),
+            Compiled::Never => false,
+        }
+    }
+
+    fn compile(&self) -> Compiled {
+        let text = &self.translated.text;
+        if self.translated.copied <= SMALL && self.translated.height <= LOW {
+            let regex = RegexBuilder::new(text)
+                .size_limit(COMPILED_LIMIT)
+                .dfa_size_limit(LAZY_LIMIT)
+                .nest_limit(PARSER_NESTING)
+                .build();
+            if let Ok(regex) = regex {
+                return Compiled::Small(regex);
+            }
+        }
+        Wide::new(text, PARSER_NESTING, 2 * MAX_STEPS).map_or(Compiled::Never, Compiled::Wide)
     }
 }
 
@@ -57,7 +89,82 @@ impl PatternError {
     }
 }
 
+/// What every expression takes.
+const EACH: usize = 500;
+
+/// Up to so many ranges of characters, copies counted, an expression is small.
+const SMALL: usize = 2000;
+
+/// What is higher is not for the `regex` crate, which goes down by calling itself.
+const LOW: usize = 100;
+
+/// So many steps are taken by Go, copies counted.
+const MAX_STEPS: usize = (128 << 20) / 40;
+
+/// So many ranges of characters are, as they are written.
+const MAX_RANGES: usize = (128 << 20) / 8;
+
+/// So many groups around each other are.
+const MAX_NESTING: usize = 1000;
+
 const LARGE: &str = "expression too large";
-const COMPILED_LIMIT: usize = 8 << 20;
-const LAZY_LIMIT: usize = 1 << 20;
-const NESTING_LIMIT: u32 = 1000;
+const DEEP: &str = "expression nests too deeply";
+const COMPILED_LIMIT: usize = 2 << 20;
+const LAZY_LIMIT: usize = 256 << 10;
+
+/// Groups, and what is repeated in them.
+const PARSER_NESTING: u32 = 5000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both engines, whatever the expression would be matched with.
+    #[test]
+    fn both_engines_match_the_same() {
+        let patterns = [
+            "a",
+            "^a",
+            "a$",
+            "^$",
+            "^a*$",
+            "a+b",
+            "(a|b)*c",
+            "a{2}",
+            "^a{2,3}$",
+            "^(ab){1,}$",
+            "(?i)ab",
+            "(?m)^b$",
+            "(?s)a.b",
+            r"\bfoo\b",
+            r"\Boo",
+            r"[\pL]",
+            r"^[^\pL]+$",
+            r"\p{Greek}{2}",
+            "a|b|cd",
+            "(a*)*",
+            "(|a)+b",
+            "x{0}y",
+            "(a?){3}",
+            "a{0,2}b{1,2}$",
+            r"^\d{3}-\d{4}$",
+            "[a-c]{2,}",
+            r"\x{1F600}",
+            "é",
+            "[é-ü]+",
+        ];
+        let texts = [
+            "", "a", "b", "ab", "aab", "abab", "aaa", "aaaa", "c", "foo", "a foo b", "afoo", "xx\nb", "a\nb",
+            "αβ", "É", "éü", "123-4567", "😀", "AB", "cd", "y", "abcabc", "-",
+        ];
+        for pattern in patterns {
+            let pattern = pattern.replace("\\\\", "\\");
+            let translated = translate::translate(&pattern).unwrap();
+            let small = Regex::new(&translated.text).unwrap();
+            let wide = Wide::new(&translated.text, PARSER_NESTING, MAX_STEPS).unwrap();
+            for text in texts {
+                assert_eq!(wide.is_match(text), small.is_match(text), "{pattern:?} on {text:?}");
+            }
+        }
+    }
+}

@@ -4,22 +4,39 @@
 //! `&&`, `--` in a class are ordinary characters; there are `\Q…\E` and octal escapes; repetitions are not repeated,
 //! and count to 1000 at most, all told. Captures are not wanted, so every group is a plain one.
 
-use super::PatternError;
 use super::class;
+use super::{DEEP, LARGE, MAX_NESTING, MAX_RANGES, MAX_STEPS, PatternError};
 
-pub(super) fn translate(text: &str) -> Result<String, PatternError> {
+/// An expression for the `regex` crate, and how large it is.
+#[derive(Clone, Debug)]
+pub(super) struct Translated {
+    pub(super) text: Box<str>,
+    /// Of single characters, copies counted.
+    pub(super) steps: usize,
+    /// Of the classes, as they are written.
+    pub(super) ranges: usize,
+    /// The same, copies counted.
+    pub(super) copied: usize,
+    /// How many things are around each other.
+    pub(super) height: usize,
+}
+
+pub(super) fn translate(text: &str) -> Result<Translated, PatternError> {
     let mut translator = Translator {
         whole: text,
         rest: text,
         out: String::with_capacity(text.len() + 8),
         flags: 0,
+        ranges: 0,
         groups: vec![Group::default()],
     };
     translator.run()?;
     if translator.groups.len() > 1 {
         return Err(PatternError::new("missing closing )", text));
     }
-    Ok(translator.out)
+    let Size { steps, copied, height } = translator.groups.pop().unwrap_or_default().size();
+    let (text, ranges) = (translator.out.into(), translator.ranges);
+    Ok(Translated { text, steps, ranges, copied, height })
 }
 
 struct Translator<'t> {
@@ -28,8 +45,41 @@ struct Translator<'t> {
     out: String,
     /// The length of the flags at the end of `out`: what is repeated behind them is the piece before them.
     flags: usize,
+    /// How many ranges the classes have so far.
+    ranges: usize,
     /// The groups around this place; the outermost is the whole expression.
     groups: Vec<Group>,
+}
+
+/// How large a piece is when it is compiled.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    steps: usize,
+    copied: usize,
+    height: usize,
+}
+
+impl Size {
+    /// Of one character, or a class of so many ranges.
+    fn of(ranges: usize) -> Size {
+        Size { steps: 1, copied: ranges, height: 1 }
+    }
+
+    fn and(self, other: Size) -> Size {
+        Size {
+            steps: self.steps.saturating_add(other.steps),
+            copied: self.copied.saturating_add(other.copied),
+            height: self.height.max(other.height),
+        }
+    }
+
+    fn times(self, times: usize) -> Size {
+        Size {
+            steps: self.steps.saturating_add(1).saturating_mul(times).saturating_add(2),
+            copied: self.copied.saturating_mul(times),
+            height: self.height + 1,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Default)]
@@ -38,6 +88,22 @@ struct Group {
     copies: u32,
     /// The same for the last piece; None: there is nothing to repeat.
     last: Option<u32>,
+    /// Of all pieces but the last.
+    before: Size,
+    last_size: Size,
+    pieces: usize,
+    alternatives: usize,
+    captures: bool,
+}
+
+impl Group {
+    fn size(&self) -> Size {
+        let mut size = self.before.and(self.last_size);
+        size.steps = size.steps.saturating_add(self.alternatives + 2 * usize::from(self.captures));
+        size.height +=
+            usize::from(self.pieces > 1) + usize::from(self.alternatives > 0) + usize::from(self.captures);
+        size
+    }
 }
 
 impl<'t> Translator<'t> {
@@ -61,7 +127,7 @@ impl<'t> Translator<'t> {
                         continue;
                     }
                     self.skip(1);
-                    self.literal('{');
+                    self.literal('{')?;
                 }
                 _ => self.piece(first)?,
             }
@@ -75,7 +141,7 @@ impl<'t> Translator<'t> {
             '(' if self.rest[1..].starts_with('?') => return self.flags(),
             '(' => {
                 self.skip(1);
-                self.open("(?:");
+                self.open("(?:", true)?;
             }
             ')' => return self.close(),
             '|' => {
@@ -83,20 +149,21 @@ impl<'t> Translator<'t> {
                 self.out.push('|');
                 self.flags = 0;
                 self.group().last = None;
+                self.group().alternatives += 1;
             }
             '^' | '$' | '.' => {
                 self.skip(1);
-                self.atom(first.encode_utf8(&mut [0; 4]));
+                return self.atom(first.encode_utf8(&mut [0; 4]));
             }
             '[' => {
                 let (class, rest) = class::bracketed(self.rest)?;
                 self.rest = rest;
-                self.atom(&class);
+                return self.atom(&class);
             }
             '\\' => return self.escape(),
             other => {
                 self.skip(other.len_utf8());
-                self.literal(other);
+                return self.literal(other);
             }
         }
         Ok(())
@@ -109,32 +176,26 @@ impl<'t> Translator<'t> {
             Some(b'b') => "(?-u:\\b)",
             Some(b'B') => "(?-u:\\B)",
             Some(b'C') => return Err(PatternError::new("invalid escape sequence", &self.rest[..2])),
-            Some(b'Q') => {
-                self.quoted();
-                return Ok(());
-            }
+            Some(b'Q') => return self.quoted(),
             _ => {
                 if let Some((class, rest)) = class::escaped(self.rest)? {
                     self.rest = rest;
-                    self.atom(&class);
-                    return Ok(());
+                    return self.atom(&class);
                 }
                 let (character, rest) = class::character(self.rest)?;
                 self.rest = rest;
-                self.code_point(character);
-                return Ok(());
+                return self.code_point(character);
             }
         };
         self.skip(2);
-        self.atom(place);
-        Ok(())
+        self.atom(place)
     }
 
     /// `\Q…\E`: everything between stands for itself.
-    fn quoted(&mut self) {
+    fn quoted(&mut self) -> Result<(), PatternError> {
         let (inside, rest) = self.rest[2..].split_once("\\E").unwrap_or((&self.rest[2..], ""));
         self.rest = rest;
-        inside.chars().for_each(|character| self.literal(character));
+        inside.chars().try_for_each(|character| self.literal(character))
     }
 
     /// `(?…`: a named group, or flags, for a group or from here on.
@@ -152,8 +213,7 @@ impl<'t> Translator<'t> {
                 return Err(PatternError::new(NAMED, &text[..=end]));
             }
             self.rest = &text[end + 1..];
-            self.open("(?:");
-            return Ok(());
+            return self.open("(?:", true);
         }
         let mut minus = false;
         let mut flagged = false;
@@ -167,7 +227,7 @@ impl<'t> Translator<'t> {
                     // `(?)` changes nothing, and the `regex` crate does not know it.
                     match &text[..end] {
                         "(?)" => {}
-                        flags if character == ':' => self.open(flags),
+                        flags if character == ':' => self.open(flags, false)?,
                         flags => {
                             self.out.push_str(flags);
                             self.flags += flags.len();
@@ -181,10 +241,14 @@ impl<'t> Translator<'t> {
         Err(PatternError::new(PERL, text))
     }
 
-    fn open(&mut self, written: &str) {
+    fn open(&mut self, written: &str, captures: bool) -> Result<(), PatternError> {
+        if self.groups.len() > MAX_NESTING {
+            return Err(PatternError::new(DEEP, self.whole));
+        }
         self.out.push_str(written);
         self.flags = 0;
-        self.groups.push(Group::default());
+        self.groups.push(Group { captures, ..Group::default() });
+        Ok(())
     }
 
     fn close(&mut self) -> Result<(), PatternError> {
@@ -194,8 +258,7 @@ impl<'t> Translator<'t> {
         self.skip(1);
         let closed = self.groups.pop().unwrap_or_default();
         self.out.push(')');
-        self.push(closed.copies);
-        Ok(())
+        self.push(closed.copies, closed.size())
     }
 
     fn count(
@@ -243,33 +306,52 @@ impl<'t> Translator<'t> {
         }
         group.last = Some(copies);
         group.copies = group.copies.max(copies);
+        group.last_size = group.last_size.times(times.unwrap_or(1).max(1) as usize);
         self.out.insert_str(self.out.len() - self.flags, written);
-        Ok(())
+        self.check_size()
     }
 
-    fn atom(&mut self, written: &str) {
+    fn atom(&mut self, written: &str) -> Result<(), PatternError> {
         self.out.push_str(written);
-        self.push(1);
+        let ranges = class::ranges(written);
+        self.ranges += ranges;
+        self.push(1, Size::of(ranges))
     }
 
-    fn literal(&mut self, character: char) {
+    fn literal(&mut self, character: char) -> Result<(), PatternError> {
         class::write_literal(&mut self.out, character);
-        self.push(1);
+        self.push(1, Size::of(1))
     }
 
     /// A character given by its number, which may be half of a pair: nothing in UTF-8 matches that.
-    fn code_point(&mut self, number: u32) {
+    fn code_point(&mut self, number: u32) -> Result<(), PatternError> {
         match char::from_u32(number) {
             Some(character) => self.literal(character),
             None => self.atom(class::NOTHING),
         }
     }
 
-    fn push(&mut self, copies: u32) {
+    fn push(&mut self, copies: u32, size: Size) -> Result<(), PatternError> {
         self.flags = 0;
         let group = self.group();
         group.last = Some(copies);
         group.copies = group.copies.max(copies);
+        group.before = group.before.and(group.last_size);
+        group.last_size = size;
+        group.pieces += 1;
+        self.check_size()
+    }
+
+    /// Refuses what Go finds too large.
+    fn check_size(&mut self) -> Result<(), PatternError> {
+        let size = self.group().size();
+        if size.steps > MAX_STEPS || self.ranges > MAX_RANGES {
+            return Err(PatternError::new(LARGE, self.whole));
+        }
+        if size.height > MAX_NESTING {
+            return Err(PatternError::new(DEEP, self.whole));
+        }
+        Ok(())
     }
 
     fn group(&mut self) -> &mut Group {

@@ -51,7 +51,7 @@ fn admit(schema: &Schema, object: &mut Value) -> Vec<String> {
     let mut unknown = schema.prune(object);
     schema.prune_nulls(object);
     unknown.extend(schema.coerce(object, false).unwrap());
-    schema.default(object);
+    schema.default(object).unwrap();
     unknown.sort_unstable();
     unknown
 }

@@ -26,11 +26,45 @@ fn hostile_expressions_neither_run_away_nor_fill_the_memory() {
     }
     for (pattern, words) in [
         (r"((\pL{100}){10}|\pN{1000}){2}", "invalid repeat count"),
-        (&*format!("({})", r"[\pL\pN\pS]{999}".repeat(20)), "expression too large"),
+        (&*format!("({}){{1000}}", "a".repeat(4000)), "expression too large"),
+        (&*r"\pL".repeat(30_000), "expression too large"),
+        (&*format!("{}a{}", "(".repeat(1001), ")".repeat(1001)), "expression nests too deeply"),
     ] {
         let error = Pattern::new(pattern).unwrap_err().to_string();
         assert!(error.starts_with(&format!("error parsing regexp: {words}")), "{error}");
     }
+}
+
+#[test]
+fn large_classes_are_counted_as_often_as_go_counts_them() {
+    let check = |pattern: &str, text: &str, expected: bool| {
+        assert_eq!(Pattern::new(pattern).unwrap().is_match(text), expected, "{pattern} on {text:?}");
+    };
+    check(r"^[\pL]{0,200}$", "Ελληνικά", true);
+    check(r"^[\pL]{0,200}$", &"ж".repeat(200), true);
+    check(r"^[\pL]{0,200}$", &"ж".repeat(201), false);
+    check(r"^[\pL]{0,200}$", "a1", false);
+    check(r"^[\pL\pN _.-]{1,1000}$", &"é 1".repeat(333), true);
+    check(r"^[\pL\pN _.-]{1,1000}$", &"é 1".repeat(334), false);
+    check(r"(\pL{100}){10}", &"a".repeat(999), false);
+    check(r"(\pL{100}){10}", &"a".repeat(1000), true);
+    check(r"\b\pL{300}\b", &"a".repeat(300), true);
+    check(r"\b\pL{300}\b", &"a".repeat(301), false);
+    // As high as Go lets it be.
+    let high = format!("{}a{}", "(?:".repeat(990), ")?".repeat(990));
+    check(&high, "a", true);
+    let many = r"[\pL\pN\pS]{999}".repeat(20);
+    check(&many, &"a".repeat(19_980), true);
+    check(&many, &"a".repeat(19_979), false);
+}
+
+#[test]
+fn reading_an_expression_does_not_compile_it() {
+    // As many as there is room for in a definition; each would take milliseconds to compile.
+    let patterns: Vec<Pattern> =
+        (0..5000).map(|place| Pattern::new(&format!(r"^[\pL\d]{{0,{}}}$", place % 1000)).unwrap()).collect();
+    assert!(patterns.iter().all(|pattern| pattern.weight() > 500));
+    assert!(patterns[3].is_match("abc") && !patterns[3].is_match("abcd"));
 }
 
 const TEXTS: &[&str] = &[

@@ -2,7 +2,7 @@
 //! matter here.
 
 use super::Walk;
-use super::complaint::{Outcome, Place};
+use super::complaint::Outcome;
 use crate::Value;
 use crate::go_text::Quoted;
 use crate::schema::node::{Checks, NodeId};
@@ -107,5 +107,5 @@ impl Walk<'_> {
 }
 
 fn quoted(at: &Path<'_>) -> String {
-    Quoted(&Place(at).to_string()).to_string()
+    Quoted(&at.with_dots().to_string()).to_string()
 }

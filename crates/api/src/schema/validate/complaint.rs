@@ -2,7 +2,7 @@
 
 use super::Walk;
 use crate::Value;
-use crate::field_error::{FieldError, FieldErrorKind, as_json, shown};
+use crate::field_error::{FieldError, FieldErrorKind, FieldErrors, as_json, shown};
 use crate::go_text::Quoted;
 use crate::value::Path;
 
@@ -17,6 +17,8 @@ pub(super) struct Outcome {
     matches: usize,
     /// None: nobody wants the words.
     complaints: Option<Vec<Complaint>>,
+    /// How many bytes these words have.
+    bytes: usize,
     /// Whether anybody will look at the count.
     counted: bool,
 }
@@ -31,16 +33,28 @@ pub(super) struct Complaint {
 pub(super) struct Mark {
     failures: usize,
     complaints: usize,
+    bytes: usize,
+}
+
+/// Beyond so many bytes nothing is worded. More than is ever shown, for what is the same twice is shown once.
+const MOST_BYTES: usize = 1024 * 1024;
+
+impl Complaint {
+    fn bytes(&self) -> usize {
+        let error = &self.error;
+        let shown = error.bad_value.as_ref().map_or(0, String::len);
+        self.message.len() + error.field.len() + error.detail.len() + shown + size_of::<Complaint>()
+    }
 }
 
 impl Outcome {
     pub(super) fn loud() -> Outcome {
-        Outcome { failures: 0, matches: 0, complaints: Some(Vec::new()), counted: false }
+        Outcome { failures: 0, matches: 0, complaints: Some(Vec::new()), bytes: 0, counted: false }
     }
 
     /// An empty one without words, for a part of the same walk.
     pub(super) fn in_silence(&self) -> Outcome {
-        Outcome { failures: 0, matches: 0, complaints: None, counted: self.counted }
+        Outcome { failures: 0, matches: 0, complaints: None, bytes: 0, counted: self.counted }
     }
 
     /// Complaints of one of several alternatives.
@@ -70,8 +84,12 @@ impl Outcome {
 
     pub(super) fn fail(&mut self, complaint: impl FnOnce() -> Complaint) {
         self.failures += 1;
-        if let Some(complaints) = &mut self.complaints {
-            complaints.push(complaint());
+        if let Some(complaints) = &mut self.complaints
+            && self.bytes < MOST_BYTES
+        {
+            let complaint = complaint();
+            self.bytes += complaint.bytes();
+            complaints.push(complaint);
         }
     }
 
@@ -79,12 +97,14 @@ impl Outcome {
         self.failures += other.failures;
         self.matches += other.matches;
         if let (Some(complaints), Some(others)) = (&mut self.complaints, other.complaints) {
+            self.bytes += other.bytes;
             complaints.extend(others);
         }
     }
 
     pub(super) fn mark(&self) -> Mark {
-        Mark { failures: self.failures, complaints: self.complaints.as_ref().map_or(0, Vec::len) }
+        let complaints = self.complaints.as_ref().map_or(0, Vec::len);
+        Mark { failures: self.failures, complaints, bytes: self.bytes }
     }
 
     pub(super) fn failed_since(&self, mark: &Mark) -> bool {
@@ -95,11 +115,12 @@ impl Outcome {
         self.failures = mark.failures;
         if let Some(complaints) = &mut self.complaints {
             complaints.truncate(mark.complaints);
+            self.bytes = mark.bytes;
         }
     }
 
     /// The errors, each once, in the order they were found.
-    pub(super) fn into_errors(self) -> Vec<FieldError> {
+    pub(super) fn into_errors(self) -> FieldErrors {
         let complaints = self.complaints.unwrap_or_default();
         let mut seen = std::collections::HashSet::with_capacity(complaints.len());
         let new = complaints.into_iter().filter(|complaint| seen.insert(complaint.message.clone()));
@@ -109,18 +130,18 @@ impl Outcome {
 
 impl Walk<'_> {
     pub(super) fn wrong_type(&self, wanted: &str, found: &'static str, at: &Path<'_>) -> Complaint {
-        let message = format!("{} in body must be of type {wanted}: {}", Place(at), Quoted(found));
+        let message = format!("{} in body must be of type {wanted}: {}", at.with_dots(), Quoted(found));
         self.said(FieldErrorKind::TypeInvalid, Some(quoted(found)), message, at)
     }
 
     pub(super) fn wrong_format(&self, wanted: &str, text: &str, at: &Path<'_>) -> Complaint {
-        let message = format!("{} in body must be of type {wanted}: {}", Place(at), Quoted(text));
+        let message = format!("{} in body must be of type {wanted}: {}", at.with_dots(), Quoted(text));
         self.said(FieldErrorKind::TypeInvalid, Some(quoted(text)), message, at)
     }
 
     /// The value breaks a rule: `spec.x in body should …`.
     pub(super) fn invalid(&self, shown: String, wanted: &str, at: &Path<'_>) -> Complaint {
-        let message = format!("{} in body {wanted}", Place(at));
+        let message = format!("{} in body {wanted}", at.with_dots());
         self.said(FieldErrorKind::Invalid, Some(shown), message, at)
     }
 
@@ -135,17 +156,17 @@ impl Walk<'_> {
     }
 
     pub(super) fn forbidden_property(&self, name: &str, at: &Path<'_>) -> Complaint {
-        let message = format!("{}.{name} in body is a forbidden property", Place(at));
+        let message = format!("{}.{name} in body is a forbidden property", at.with_dots());
         self.said(FieldErrorKind::Invalid, Some(quoted(name)), message, at)
     }
 
     pub(super) fn required(&self, at: &Path<'_>) -> Complaint {
-        let message = format!("{} in body is required", Place(at));
+        let message = format!("{} in body is required", at.with_dots());
         self.worded(FieldErrorKind::Required, None, message, String::new(), at)
     }
 
     pub(super) fn too_long(&self, most: i64, at: &Path<'_>) -> Complaint {
-        let message = format!("{} in body should be at most {most} chars long", Place(at));
+        let message = format!("{} in body should be at most {most} chars long", at.with_dots());
         let detail = match most {
             1 => "may not be more than 1 byte".to_owned(),
             0.. => format!("may not be more than {most} bytes"),
@@ -155,7 +176,7 @@ impl Walk<'_> {
     }
 
     pub(super) fn too_many(&self, count: i64, most: i64, of: &str, at: &Path<'_>) -> Complaint {
-        let message = format!("{} in body should have at most {most} {of}", Place(at));
+        let message = format!("{} in body should have at most {most} {of}", at.with_dots());
         let detail = match most {
             1 => "must have at most 1 item".to_owned(),
             0.. => format!("must have at most {most} items"),
@@ -170,7 +191,7 @@ impl Walk<'_> {
             other => quoted(&as_json(other)),
         });
         let detail = format!("supported values: {}", names.collect::<Vec<_>>().join(", "));
-        let message = format!("{} in body should be one of {detail}", Place(at));
+        let message = format!("{} in body should be one of {detail}", at.with_dots());
         self.worded(FieldErrorKind::NotSupported, Some(shown(value)), message, detail, at)
     }
 
@@ -191,7 +212,7 @@ impl Walk<'_> {
     }
 
     fn field(&self, at: &Path<'_>) -> String {
-        let below = Place(at).to_string();
+        let below = at.with_dots().to_string();
         let below = below.strip_prefix('.').unwrap_or(&below);
         match (self.base, below) {
             (Path::Root, "") => "<nil>".to_owned(),
@@ -199,22 +220,5 @@ impl Walk<'_> {
             (base, "") => base.to_string(),
             (base, below) => format!("{base}.{below}"),
         }
-    }
-}
-
-/// A path as the validator writes it: keys of maps as if they were fields, with a dot even at the very front.
-pub(super) struct Place<'a>(pub(super) &'a Path<'a>);
-
-impl std::fmt::Display for Place<'_> {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (place, link) in self.0.links().into_iter().enumerate() {
-            match link {
-                Path::Field(_, name) if place == 0 => write!(out, "{name}")?,
-                Path::Field(_, name) | Path::Key(_, name) => write!(out, ".{name}")?,
-                Path::Index(_, index) => write!(out, "[{index}]")?,
-                Path::Root => {}
-            }
-        }
-        Ok(())
     }
 }

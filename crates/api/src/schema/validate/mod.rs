@@ -15,27 +15,27 @@ use complaint::{Complaint, Outcome, quoted};
 
 use super::node::{Additional, Checks, Flags, Node, NodeId, Type, Types};
 use super::{Schema, correlate};
-use crate::field_error::FieldError;
+use crate::field_error::FieldErrors;
 use crate::value::Path;
 use crate::{Map, Value};
 
 impl Schema {
     /// What is wrong with a value of the root. `at` is where it stands: the root, or `status` of a larger object.
-    pub fn validate(&self, value: &Value, at: &Path<'_>) -> Vec<FieldError> {
+    pub fn validate(&self, value: &Value, at: &Path<'_>) -> FieldErrors {
         self.validate_node(self.root, value, at)
     }
 
     /// As [`Schema::validate`], without complaints about what was so before.
-    pub fn validate_update(&self, new: &Value, old: &Value, at: &Path<'_>) -> Vec<FieldError> {
+    pub fn validate_update(&self, new: &Value, old: &Value, at: &Path<'_>) -> FieldErrors {
         self.complaints(self.root, new, Some(old), at)
     }
 
     /// What is wrong with a value of some node.
-    pub(crate) fn validate_node(&self, node: NodeId, value: &Value, at: &Path<'_>) -> Vec<FieldError> {
+    pub(crate) fn validate_node(&self, node: NodeId, value: &Value, at: &Path<'_>) -> FieldErrors {
         self.complaints(node, value, None, at)
     }
 
-    fn complaints(&self, node: NodeId, value: &Value, old: Option<&Value>, at: &Path<'_>) -> Vec<FieldError> {
+    fn complaints(&self, node: NodeId, value: &Value, old: Option<&Value>, at: &Path<'_>) -> FieldErrors {
         let mut outcome = Outcome::loud();
         Walk { schema: self, base: at }.value(self.node(node), value, old, &Path::Root, &mut outcome);
         outcome.into_errors()

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use super::Walk;
-use super::complaint::{Outcome, Place};
+use super::complaint::Outcome;
 use crate::Value;
 use crate::go_text::Float;
 use crate::schema::node::{Bound, Checks, Node, Type, Types};
@@ -57,7 +57,7 @@ impl Walk<'_> {
             Kind::Float => "number with format float",
             Kind::Any => "",
         };
-        self.invalid_somewhere(format!("{what} value must be of type {wanted} in {}", Place(at)))
+        self.invalid_somewhere(format!("{what} value must be of type {wanted} in {}", at.with_dots()))
     }
 
     fn compare(
@@ -90,7 +90,7 @@ impl Walk<'_> {
         };
         if !positive {
             let message =
-                || format!("factor MultipleOf declared for {} must be positive: {factor}", Place(at));
+                || format!("factor MultipleOf declared for {} must be positive: {factor}", at.with_dots());
             out.fail(|| self.invalid_in_words(factor.to_string(), message(), at));
         } else if !multiple {
             out.fail(|| self.invalid(number.to_string(), &format!("should be a multiple of {factor}"), at));

@@ -13,7 +13,6 @@ mod seen;
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use coracle_api::field_error::FieldErrors;
 use coracle_api::{Value, typed};
 use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use policy::{Level, LevelVersion, Policy};
@@ -159,7 +158,7 @@ fn judge_namespace(namespace: &Value, attributes: &Attributes<'_>) -> Result<(),
     let is_new = attributes.operation == Operation::Create;
     if !mistakes.is_empty() && (is_new || mistakes != known) {
         let kind = attributes.scope.hub.kind;
-        return Err(ApiError::invalid(kind, attributes.name, &FieldErrors(mistakes)));
+        return Err(ApiError::invalid(kind, attributes.name, &mistakes));
     }
     let (now, then) = (policy.enforce, before.enforce);
     let is_relaxed = now.version == then.version && now.level <= then.level;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use coracle_api::field_error::FieldError;
+use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::{Map, Path, Value};
 
 /// How strict rules are; the strictest is the greatest.
@@ -66,8 +66,8 @@ impl fmt::Display for LevelVersion {
 
 impl Policy {
     /// What labels ask for, and what is wrong with them. What cannot be read is enforced in full, and warned of not at all.
-    pub(super) fn of(labels: Option<&Map>) -> (Policy, Vec<FieldError>) {
-        let mut reader = Reader { labels, mistakes: Vec::new() };
+    pub(super) fn of(labels: Option<&Map>) -> (Policy, FieldErrors) {
+        let mut reader = Reader { labels, mistakes: FieldErrors::new() };
         let mut policy = Policy::default();
         let enforced = reader.read("enforce", &mut policy.enforce, Level::Restricted);
         reader.read("audit", &mut policy.audit, Level::Privileged);
@@ -89,7 +89,7 @@ impl Policy {
 
 struct Reader<'l> {
     labels: Option<&'l Map>,
-    mistakes: Vec<FieldError>,
+    mistakes: FieldErrors,
 }
 
 /// Which labels of a mode there were.

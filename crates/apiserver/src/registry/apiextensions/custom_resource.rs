@@ -3,6 +3,8 @@
 //! Rules in CEL are not evaluated. Where something else is wrong upstream says that it did not look at them either, and
 //! so do we.
 
+use std::collections::HashSet;
+
 use coracle_api::field_error::{FieldError, FieldErrorKind};
 use coracle_api::names::dns1123_subdomain;
 use coracle_api::{Map, Path, Text, Value};
@@ -72,8 +74,9 @@ impl Strategy for Version {
         old: Option<&Judged<'_, IgnoredAny>>,
         _: &Context<'_>,
     ) -> Vec<String> {
-        let known = |name: &str| old.is_some_and(|old| old.tree.meta().has_finalizer(name));
-        let mut added: Vec<&str> = new.tree.meta().finalizers().filter(|name| !known(name)).collect();
+        let known: HashSet<&str> = old.into_iter().flat_map(|old| old.tree.meta().finalizers()).collect();
+        let mut added: Vec<&str> =
+            new.tree.meta().finalizers().filter(|name| !known.contains(name)).collect();
         added.sort_unstable();
         let plain = added.into_iter().filter(|name| !name.contains('/') && !is_standard(name));
         plain

@@ -1,5 +1,7 @@
 //! StatefulSet: pods with names and volumes of their own, in order.
 
+use std::collections::BTreeSet;
+
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::names::{self, Rule};
 use coracle_api::selector::LabelSelector;
@@ -179,8 +181,9 @@ fn as_made(spec: &StatefulSetSpec) -> PodTemplateSpec {
     if let Some(pod) = &mut template.spec {
         pod.subdomain = None;
         pod.hostname = None;
-        let named = |name: &str| claims.iter().any(|claim| claim.metadata.name.as_deref() == Some(name));
-        let own = items(&pod.volumes).iter().filter(|volume| !named(&volume.name)).cloned();
+        let named: BTreeSet<&str> =
+            claims.iter().filter_map(|claim| claim.metadata.name.as_deref()).collect();
+        let own = items(&pod.volumes).iter().filter(|volume| !named.contains(volume.name.as_str())).cloned();
         let claimed = claims.iter().map(|claim| {
             let name = claim.metadata.name.clone().unwrap_or_default();
             let source = PersistentVolumeClaimVolumeSource { claim_name: name.clone(), ..Default::default() };

@@ -1,7 +1,7 @@
 //! Whether a question about access is one.
 
 use coracle_api::codec::json;
-use coracle_api::field_error::{FieldError, refuse};
+use coracle_api::field_error::{FieldError, FieldErrors, refuse};
 use coracle_api::{Map, Path, Value, names};
 use k8s_openapi::api::authorization::v1::{NonResourceAttributes, ResourceAttributes};
 
@@ -23,7 +23,7 @@ pub(super) enum Sort {
 }
 
 pub(super) fn judge(object: &Value, asked: &Asked, sort: Sort, call: &Call<'_>) -> Result<(), ApiError> {
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::default();
     let (both, neither) = match (&asked.resource, &asked.path) {
         (Some(_), Some(path)) => (Some(path), false),
         (None, None) => (None, true),
@@ -48,7 +48,7 @@ pub(super) fn judge(object: &Value, asked: &Asked, sort: Sort, call: &Call<'_>) 
     if sort == Sort::Local {
         judge_local(object, asked, &mut errors);
     }
-    refused_if_any(GROUP, errors)
+    refused_if_any(GROUP, &errors)
 }
 
 fn judge_metadata(object: &Value, sort: Sort, call: &Call<'_>, errors: &mut Errors) {

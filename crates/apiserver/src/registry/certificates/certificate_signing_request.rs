@@ -229,13 +229,14 @@ fn judge_usages(
     if now.is_empty() {
         errors.push(FieldError::required(&at, ""));
     }
-    for (index, usage) in now.iter().enumerate().filter(|_| !unknown(&before)) {
-        if !USAGES.contains(&usage.as_str()) {
+    if !unknown(&before) {
+        for (index, usage) in now.iter().enumerate().filter(|(_, usage)| !USAGES.contains(&usage.as_str())) {
             errors.push(FieldError::not_supported(&at.index(index), usage, &USAGES));
         }
     }
-    for (index, usage) in now.iter().enumerate().filter(|_| !repeated(&before)) {
-        if now[..index].contains(usage) {
+    if !repeated(&before) {
+        let mut seen = BTreeSet::new();
+        for (index, usage) in now.iter().enumerate().filter(|(_, usage)| !seen.insert(*usage)) {
             errors.push(FieldError::duplicate(&at.index(index), internal::text(usage)));
         }
     }

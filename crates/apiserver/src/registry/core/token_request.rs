@@ -73,7 +73,7 @@ fn check_name(call: &Call<'_>, object: &Value) -> Result<(), ApiError> {
     let at = Path::Root.field("metadata");
     let detail = "must match the service account name if specified";
     let error = FieldError::invalid_str(&at.field("name"), name, detail);
-    Err(ApiError::invalid(call.scope.kind, call.name, &FieldErrors(vec![error])))
+    Err(ApiError::invalid(call.scope.kind, call.name, &FieldErrors::from(error)))
 }
 
 /// Fills in what the request leaves open, and judges it.
@@ -108,7 +108,7 @@ fn complete(
         _ => "may not specify a duration larger than 2^32 seconds",
     };
     let error = FieldError::invalid(&SPEC.field("expirationSeconds"), seconds.to_string(), detail);
-    Err(ApiError::invalid(call.scope.kind, "", &FieldErrors(vec![error])))
+    Err(ApiError::invalid(call.scope.kind, "", &FieldErrors::from(error)))
 }
 
 /// What a token is bound to, besides its account.

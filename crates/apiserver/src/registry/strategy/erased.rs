@@ -20,6 +20,8 @@ pub(in crate::registry) trait AnyStrategy: Send + Sync {
 
     fn keeps_status(&self) -> bool;
 
+    fn takes_long(&self) -> bool;
+
     fn notices(&self, sent: &Value, cx: &Context<'_>) -> Vec<String>;
 
     fn prepare_create(&self, new: &mut Value, cx: &Context<'_>);
@@ -71,6 +73,10 @@ impl<S: Strategy> AnyStrategy for S {
 
     fn keeps_status(&self) -> bool {
         Strategy::keeps_status(self)
+    }
+
+    fn takes_long(&self) -> bool {
+        Strategy::takes_long(self)
     }
 
     fn notices(&self, sent: &Value, cx: &Context<'_>) -> Vec<String> {

@@ -15,7 +15,7 @@ mod generic;
 pub(super) use erased::AnyStrategy;
 
 use coracle_api::catalog::Resource;
-use coracle_api::field_error::FieldError;
+use coracle_api::field_error::FieldErrors;
 use coracle_api::names::{self, Rule};
 use coracle_api::time::Timestamp;
 use coracle_api::{Path, Value};
@@ -68,7 +68,7 @@ impl<T> std::ops::Deref for Judged<'_, T> {
 pub type Settle<'a> = Box<dyn FnOnce(bool) -> BoxFuture<'a, ()> + Send + 'a>;
 
 /// Where errors are gathered.
-pub type Errors = Vec<FieldError>;
+pub type Errors = FieldErrors;
 
 /// How a delete of one object goes about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +112,11 @@ pub trait Strategy: Send + Sync + 'static {
 
     /// Whether a new object may come with a status.
     fn keeps_status(&self) -> bool {
+        false
+    }
+
+    /// Whether it can take long to tell what is wrong with an object.
+    fn takes_long(&self) -> bool {
         false
     }
 

@@ -44,6 +44,7 @@ use coracle_api::time::{Time, Timestamp};
 use super::whole::write_list_metadata;
 use super::{Objects, Shown, meta_api_version, partial};
 use crate::ApiError;
+use crate::cache::Entry;
 use crate::registry::List;
 use printers::Printer;
 
@@ -132,14 +133,12 @@ impl<'a> Table<'a> {
     /// Appends a table of a list.
     pub(super) fn write_list(&self, list: &List, out: &mut Vec<u8>) -> Result<(), ApiError> {
         let printer = printers::of(self.objects.resource, self.objects.kind);
-        self.write_head(out);
-        write_list_metadata(list, out);
-        write_columns(Some(columns::of(self.objects.resource, self.objects.kind)), self.objects.of, out);
         if list.entries.is_empty() && printer.is_none() && self.objects.custom.is_none() {
+            self.write_list_columns(list, out);
             out.extend_from_slice(b",\"rows\":null}");
             return Ok(());
         }
-        out.extend_from_slice(b",\"rows\":[");
+        self.write_list_head(list, out);
         for (place, entry) in list.entries.iter().enumerate() {
             if place > 0 {
                 out.push(b',');
@@ -148,6 +147,23 @@ impl<'a> Table<'a> {
         }
         out.extend_from_slice(b"]}");
         Ok(())
+    }
+
+    /// Appends the beginning of a table of a list, up to its rows.
+    pub(super) fn write_list_head(&self, list: &List, out: &mut Vec<u8>) {
+        self.write_list_columns(list, out);
+        out.extend_from_slice(b",\"rows\":[");
+    }
+
+    /// Appends the row of one object of a list.
+    pub(super) fn write_item(&self, entry: &Entry, out: &mut Vec<u8>) -> Result<(), ApiError> {
+        self.write_row(printers::of(self.objects.resource, self.objects.kind), Shown::Entry(entry), out)
+    }
+
+    fn write_list_columns(&self, list: &List, out: &mut Vec<u8>) {
+        self.write_head(out);
+        write_list_metadata(list, out);
+        write_columns(Some(columns::of(self.objects.resource, self.objects.kind)), self.objects.of, out);
     }
 
     fn write_head(&self, out: &mut Vec<u8>) {

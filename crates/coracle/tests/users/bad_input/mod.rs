@@ -4,7 +4,9 @@
 mod bodies;
 mod connections;
 mod http2;
+mod multiplying;
 mod requests;
+mod slow_readers;
 pub(crate) mod wire;
 
 use std::fs;
@@ -63,11 +65,20 @@ impl Victim {
         let answer = self.ask("GET", "/readyz", "", b"");
         assert_eq!((answer.status, answer.body.as_str()), (200, "ok"));
         assert!(self.server.child.try_wait().unwrap().is_none());
-        let status = fs::read_to_string(format!("/proc/{}/status", self.server.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        let memory: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+        let memory = self.resident_kib();
         assert!(memory < MAX_MEMORY_KIB, "{memory} KiB");
         self.server.stop();
+    }
+
+    fn resident_kib(&self) -> u64 {
+        self.memory_kib("VmRSS:")
+    }
+
+    /// A line of what the kernel says of its memory.
+    fn memory_kib(&self, name: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.server.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 }
 

@@ -71,13 +71,36 @@ impl Connection {
         self.0.sock.shutdown(Shutdown::Write).unwrap();
     }
 
-    /// One answer in HTTP/1.1; `None`: the connection was closed without a word.
-    pub(crate) fn answer(&mut self) -> Option<Answer> {
+    /// The head of an answer in HTTP/1.1; `None`: the connection was closed without a word.
+    pub(crate) fn head(&mut self) -> Option<String> {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             head.push(self.byte()?);
         }
-        let head = String::from_utf8(head).unwrap();
+        Some(String::from_utf8(head).unwrap())
+    }
+
+    /// How long the rest of an answer is that comes in chunks.
+    pub(crate) fn body_of_chunks(&mut self) -> usize {
+        let mut total = 0;
+        loop {
+            let mut line = Vec::new();
+            while !line.ends_with(b"\r\n") {
+                line.push(self.byte().expect("the size of a chunk"));
+            }
+            let size = usize::from_str_radix(str::from_utf8(&line).unwrap().trim(), 16).unwrap();
+            let mut chunk = vec![0; size + 2];
+            self.0.read_exact(&mut chunk).unwrap();
+            total += size;
+            if size == 0 {
+                return total;
+            }
+        }
+    }
+
+    /// One answer in HTTP/1.1; `None`: the connection was closed without a word.
+    pub(crate) fn answer(&mut self) -> Option<Answer> {
+        let head = self.head()?;
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         let length = |head: &str| {
             let line = head.lines().find_map(|line| line.strip_prefix("content-length: "))?;

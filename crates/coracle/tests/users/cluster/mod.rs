@@ -10,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 
 pub(crate) use etcd::{Etcd, Release};
-pub(crate) use raw::{Answer, Raw};
+pub(crate) use raw::{Answer, Plain, Raw};
 
 /// Stock kubectl, as `scripts/test-prereqs.sh` builds it.
 pub(crate) fn kubectl() -> PathBuf {

@@ -25,6 +25,13 @@ pub(crate) struct Answer {
     pub(crate) warnings: Vec<String>,
 }
 
+/// The same, before anybody reads it.
+pub(crate) struct Plain {
+    pub(crate) status: u16,
+    pub(crate) content_type: String,
+    pub(crate) body: Bytes,
+}
+
 impl Answer {
     /// The status and the message of a refusal.
     pub(crate) fn refusal(&self) -> (u16, &str) {
@@ -51,6 +58,19 @@ impl Raw {
             let warnings = warnings.map(|value| value.to_str().unwrap().to_owned()).collect();
             let body = json::parse(&body.collect().await.unwrap().to_bytes()).unwrap();
             Answer { status: head.status.as_u16(), body, warnings }
+        })
+    }
+
+    /// A request that says what it accepts, with a body of JSON; nothing of the answer is read in any way.
+    pub(crate) fn ask(&self, method: &str, path: &str, accept: &str, body: &str) -> Plain {
+        let request = Request::builder().method(method).uri(path).header("Content-Type", "application/json");
+        let request = request.header("Accept", accept).body(Bytes::copy_from_slice(body.as_bytes())).unwrap();
+        self.runtime.block_on(async {
+            let (head, body) = self.client.send(request).await.unwrap().into_parts();
+            let content_type =
+                head.headers.get("Content-Type").map(|value| value.to_str().unwrap().to_owned());
+            let body = body.collect().await.unwrap().to_bytes();
+            Plain { status: head.status.as_u16(), content_type: content_type.unwrap_or_default(), body }
         })
     }
 

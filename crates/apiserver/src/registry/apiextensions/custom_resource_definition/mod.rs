@@ -38,6 +38,11 @@ impl Strategy for CustomResourceDefinitions {
         OwnMetadata { known_finalizers: false, on_create: false, ..OwnMetadata::named(dns1123_subdomain) }
     }
 
+    /// Schemas are large, and all their patterns are read.
+    fn takes_long(&self) -> bool {
+        true
+    }
+
     fn prepare_create(&self, new: &mut Value, _: &Context<'_>) {
         if let Some(object) = new.as_object_mut() {
             object.remove("status");
@@ -164,9 +169,10 @@ fn store_version(new: &mut Value) {
 /// The name is made of names in the spec, and so would be what is generated.
 fn judge_metadata(object: &Value, definition: &Definition<'_>, errors: &mut Errors) {
     let rules = Rules { namespaced: false, name: dns1123_subdomain, prefix: Prefix::LikeName };
-    let mut found = Vec::new();
+    let mut found = Errors::new();
     let at = Path::Root.field("metadata");
     validate::new(object.meta(), &at, rules, &mut found);
+    let mut found: Vec<FieldError> = found.into_iter().collect();
     let wanted = format!("{}.{}", definition.names().text("plural"), definition.spec.text("group"));
     let mut place = 0;
     for (field, name) in [("generateName", object.meta().generate_name()), ("name", object.meta().name())] {

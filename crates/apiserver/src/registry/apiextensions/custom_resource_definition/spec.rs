@@ -48,6 +48,7 @@ pub(super) fn judge(definition: &Definition<'_>, wanted: &Wanted, errors: &mut E
         }
     }
     versions::judge(definition, wanted, errors);
+    judge_patterns(definition, errors);
     let at = SPEC.field("names");
     names::require(definition.names(), &at, errors);
     names::judge(definition.names(), &at, errors);
@@ -59,6 +60,20 @@ pub(super) fn judge(definition: &Definition<'_>, wanted: &Wanted, errors: &mut E
     columns::judge(spec, &SPEC, errors);
     columns::judge_selectable(spec, spec.below("validation"), &SPEC, errors);
     conversion::judge(spec.below("conversion"), wanted.known_reviews, &SPEC.field("conversion"), errors);
+}
+
+/// All patterns are kept for as long as the definition is, so their sum is bounded too.
+fn judge_patterns(definition: &Definition<'_>, errors: &mut Errors) {
+    let mut left = check::MOST_PATTERN_WEIGHT;
+    for props in definition.schemas() {
+        match left.checked_sub(check::pattern_weight(props)) {
+            Some(rest) => left = rest,
+            None => {
+                let detail = "patterns of all schemas are too large together";
+                return errors.push(FieldError::forbidden(&SPEC.field("versions"), detail));
+            }
+        }
+    }
 }
 
 fn judge_group(group: &str, errors: &mut Errors) {

@@ -1,6 +1,6 @@
 //! The versions of a definition, and those that objects may be kept in.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use coracle_api::field_error::{FieldError, as_json};
 use coracle_api::{Map, Path, Value};
@@ -55,18 +55,25 @@ pub(super) fn judge_stored(definition: &Definition<'_>, errors: &mut Errors) {
         return errors.push(FieldError::invalid(&at, "null".to_owned(), detail));
     }
     // What stands twice is found once, to upstream too.
-    let mut missing: Vec<(usize, &str)> = stored.iter().copied().enumerate().collect();
+    let mut missing: BTreeMap<&str, VecDeque<usize>> = BTreeMap::new();
+    for (index, name) in stored.iter().enumerate() {
+        missing.entry(name).or_default().push_back(index);
+    }
     for version in definition.versions() {
         let name = version.text("name");
-        match missing.iter().position(|(_, stored)| *stored == name) {
-            Some(place) => drop(missing.remove(place)),
-            None if version.flag("storage") => {
+        match missing.get_mut(name).and_then(VecDeque::pop_front) {
+            Some(_) => {}
+            None if version.flag("storage") && !errors.is_full() => {
                 let list = internal::list(stored.iter().map(|name| internal::text(name)));
                 errors.push(FieldError::invalid(&at, list, format!("must have the storage version {name}")));
             }
             None => {}
         }
     }
+    let missing: BTreeMap<usize, &str> = missing
+        .into_iter()
+        .flat_map(|(name, places)| places.into_iter().map(move |index| (index, name)))
+        .collect();
     for (index, name) in missing {
         let detail = format!(
             "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"

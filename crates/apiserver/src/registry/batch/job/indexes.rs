@@ -46,10 +46,12 @@ pub(super) fn overlap(completed: &str, failed: &str, completions: i32) -> Option
     let read = |list: &str| -> Vec<(i64, i64)> {
         list.split(',').filter_map(|part| interval(part, completions).ok()).collect()
     };
-    let failed = read(failed);
+    // Lists are in order, or complained about as well.
+    let mut failed = read(failed);
+    failed.sort_unstable();
     read(completed).into_iter().find_map(|(first, end)| {
-        let other = failed.iter().find(|(other, last)| first <= *last && *other <= end)?;
-        Some(first.max(other.0))
+        let (other, _) = failed.get(failed.partition_point(|(_, last)| *last < first))?;
+        (*other <= end).then(|| first.max(*other))
     })
 }
 

@@ -61,7 +61,7 @@ async fn bind(call: &Call<'_>, object: &mut Value) -> Result<(), ApiError> {
 /// Upstream hands these on as they are, so that they are no `Invalid`.
 fn validate(binding: &Binding) -> Result<(), ApiError> {
     let target = Path::Root.field("target");
-    let mut errors = Vec::new();
+    let mut errors = FieldErrors::default();
     let kind = binding.target.kind.as_deref().unwrap_or_default();
     if !kind.is_empty() && kind != "Node" {
         errors.push(FieldError::not_supported(&target.field("kind"), kind, &["Node", "<empty>"]));
@@ -69,7 +69,7 @@ fn validate(binding: &Binding) -> Result<(), ApiError> {
     if binding.target.name.as_deref().unwrap_or_default().is_empty() {
         errors.push(FieldError::required(&target.field("name"), ""));
     }
-    if errors.is_empty() { Ok(()) } else { Err(ApiError::unexplained(FieldErrors(errors).to_string())) }
+    if errors.is_empty() { Ok(()) } else { Err(ApiError::unexplained(errors.to_string())) }
 }
 
 /// The uid and version that a Binding names are those of its pod.

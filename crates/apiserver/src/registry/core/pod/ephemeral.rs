@@ -1,5 +1,7 @@
 //! `pods/ephemeralcontainers`: containers are put into a pod, and stay as they are.
 
+use std::collections::HashMap;
+
 use coracle_api::Value;
 use coracle_api::field_error::FieldError;
 use k8s_openapi::api::core::v1::{Container, EphemeralContainer, PodSpec};
@@ -26,11 +28,13 @@ pub(super) fn shape(new: &mut Value, old: &Value) {
 /// Judges the change of the list. Its order may change: patches do not keep it.
 pub(super) fn update(new: &PodSpec, old: &PodSpec, errors: &mut Errors) {
     let at = SPEC.field("ephemeralContainers");
+    // Of containers with the same name the last counts.
+    let containers: HashMap<&str, &EphemeralContainer> = items(&new.ephemeral_containers)
+        .iter()
+        .map(|container| (container.name.as_str(), container))
+        .collect();
     for before in items(&old.ephemeral_containers) {
-        // Of containers with the same name the last counts.
-        let now =
-            items(&new.ephemeral_containers).iter().rev().find(|container| container.name == before.name);
-        let Some(now) = now else {
+        let Some(now) = containers.get(before.name.as_str()) else {
             let detail = format!("existing ephemeral containers \"{}\" may not be removed\n", before.name);
             errors.push(FieldError::forbidden(&at, detail));
             continue;

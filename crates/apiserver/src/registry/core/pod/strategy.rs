@@ -73,14 +73,20 @@ impl Strategy for Pods {
                 anew(errors);
                 annotations(errors);
                 match refuses_ephemeral(old) {
-                    Some(refusal) => errors.splice(start.., [refusal]).for_each(drop),
+                    Some(refusal) => {
+                        errors.truncate(start);
+                        errors.push(refusal);
+                    }
                     None => ephemeral::update(spec, before, errors),
                 }
             }
             Part::Resize => {
                 anew(errors);
                 match resize::impossible(old) {
-                    Some(refusal) => errors.splice(start.., [refusal]).for_each(drop),
+                    Some(refusal) => {
+                        errors.truncate(start);
+                        errors.push(refusal);
+                    }
                     None => {
                         let status = old.status.as_ref().unwrap_or(&none.1);
                         resize::update(spec, before, status, errors);

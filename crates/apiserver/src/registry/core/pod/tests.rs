@@ -19,7 +19,7 @@ fn tree(members: &str) -> Value {
     let of = BUILTIN.root(kind);
     let text = format!(r#"{{"apiVersion":"v1","kind":"Pod",{members}}}"#);
     let mut tree = json::decode(text.as_bytes(), Some(of.node())).unwrap().value;
-    defaults::apply(&mut tree, kind, NOW);
+    defaults::apply(&mut tree, kind, NOW).unwrap();
     canonical::canonicalize(&mut tree, of.node());
     tree
 }

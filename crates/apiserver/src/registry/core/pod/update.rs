@@ -1,6 +1,8 @@
 //! What may change in a pod: images, its deadline, further tolerations, fewer gates; and, while it is gated, where it
 //! may go.
 
+use std::collections::BTreeSet;
+
 use coracle_api::Path;
 use coracle_api::field_error::FieldError;
 use k8s_openapi::api::core::v1::{Affinity, Container, NodeAffinity, NodeSelectorTerm, PodSpec, Toleration};
@@ -93,13 +95,12 @@ fn deadline(new: Option<i64>, old: Option<i64>, errors: &mut Errors) -> bool {
 /// Judges tolerations: those of old stay, but for how long they hold.
 fn added_tolerations(new: &[Toleration], old: &[Toleration], options: &Options, errors: &mut Errors) {
     let at = SPEC.field("tolerations");
-    let kept = |old: &Toleration| {
-        new.iter().any(|new| {
-            let seconds = new.toleration_seconds;
-            Toleration { toleration_seconds: seconds, ..old.clone() } == *new
-        })
+    let parts = |toleration: &Toleration| {
+        let Toleration { key, operator, value, effect, .. } = toleration;
+        [key, operator, value, effect].map(Clone::clone)
     };
-    if !old.iter().all(kept) {
+    let known: BTreeSet<[Option<String>; 4]> = new.iter().map(parts).collect();
+    if !old.iter().all(|old| known.contains(&parts(old))) {
         let detail = "existing toleration can not be modified except its tolerationSeconds";
         errors.push(FieldError::forbidden(&at, detail));
         return;
@@ -109,8 +110,9 @@ fn added_tolerations(new: &[Toleration], old: &[Toleration], options: &Options, 
 
 fn removed_gates(new: &PodSpec, old: &PodSpec, errors: &mut Errors) {
     let at = SPEC.field("schedulingGates");
+    let before: BTreeSet<&str> = items(&old.scheduling_gates).iter().map(|gate| gate.name.as_str()).collect();
     for (index, gate) in items(&new.scheduling_gates).iter().enumerate() {
-        if !items(&old.scheduling_gates).iter().any(|old| old.name == gate.name) {
+        if !before.contains(gate.name.as_str()) {
             let detail = format!("only deletion is allowed, but found new scheduling gate '{}'", gate.name);
             errors.push(FieldError::forbidden(&at.index(index).field("name"), detail));
         }

@@ -14,7 +14,6 @@ use k8s_openapi::api::core::v1::ServiceSpec;
 use tracing::warn;
 
 use super::families::{V4, V6, family_of, is_settled};
-use super::only;
 use super::spec::{NONE, SpecExt};
 use super::validate::list;
 use crate::ApiError;
@@ -172,7 +171,7 @@ async fn take(
 ) -> Result<String, ApiError> {
     let refuse = |why: String| {
         let error = FieldError::invalid(&SPEC.field("clusterIPs"), list(service.cluster_ips()), why);
-        ApiError::invalid(cx.scope.kind, owner.name, &FieldErrors(only(error)))
+        ApiError::invalid(cx.scope.kind, owner.name, &FieldErrors::from(error))
     };
     if asked.is_empty() {
         return match take_any(family, ranges, owner, cx).await {

@@ -16,7 +16,6 @@ mod warnings;
 
 pub use node_ports::NodePorts;
 
-use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::names::{self, Rule};
 use coracle_api::{Value, typed};
 use futures_util::future::BoxFuture;
@@ -125,7 +124,7 @@ async fn reserve<'a>(
         intent::keep_allocated(&mut after, before);
     }
     intent::settle_cluster_ips(&mut after, before.as_ref());
-    let refused = |errors: Errors| ApiError::invalid(cx.scope.kind, &name, &FieldErrors(errors));
+    let refused = |errors: Errors| ApiError::invalid(cx.scope.kind, &name, &errors);
     let ranges = addresses::Ranges::of(cx.registry);
     families::settle(&mut after, before.as_ref(), &ranges).map_err(refused)?;
     let owner = addresses::Owner { name: &name, namespace: cx.scope.namespace };
@@ -150,9 +149,4 @@ async fn release(object: &Value, cx: &Context<'_>) {
     let Ok(spec) = view(object) else { return };
     cx.registry.node_ports.release(&node_ports::of(&spec));
     addresses::release(spec.addresses(), cx).await;
-}
-
-/// The one error of a refusal.
-fn only(error: FieldError) -> Errors {
-    vec![error]
 }

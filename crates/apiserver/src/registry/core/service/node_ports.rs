@@ -1,6 +1,6 @@
 //! Ports that every node opens for a Service: numbers of one range, each held by one Service.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,8 +9,8 @@ use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::{Value, typed};
 use k8s_openapi::api::core::v1::{Service, ServiceSpec};
 
+use super::intent;
 use super::spec::SpecExt;
-use super::{intent, only};
 use crate::ApiError;
 use crate::registry::Registry;
 use crate::registry::strategy::{Context, SPEC};
@@ -76,7 +76,7 @@ pub(super) fn of(spec: &ServiceSpec) -> Vec<u16> {
 /// Ports whose fate hangs on a write.
 #[derive(Default)]
 pub(super) struct Held {
-    taken: Vec<u16>,
+    taken: BTreeSet<u16>,
     /// Let go of if the write happens.
     given_up: Vec<u16>,
     dry_run: bool,
@@ -85,7 +85,8 @@ pub(super) struct Held {
 impl Held {
     pub(super) fn settle(self, happened: bool, ports: &NodePorts) {
         if !self.dry_run {
-            ports.release(if happened { &self.given_up } else { &self.taken });
+            let free: Vec<u16> = if happened { self.given_up } else { self.taken.into_iter().collect() };
+            ports.release(&free);
         }
     }
 
@@ -103,7 +104,7 @@ impl Held {
         } else if !taken.insert(number) {
             return Err(Refused::Taken);
         }
-        self.taken.push(number);
+        self.taken.insert(number);
         Ok(())
     }
 
@@ -112,8 +113,8 @@ impl Held {
         if self.dry_run {
             // Nothing is looked for: the answer tells that there would be a port, not which.
             let after = ports.range.end().saturating_add(1);
-            let any = self.taken.iter().copied().max().unwrap_or(after).saturating_add(1);
-            self.taken.push(any);
+            let any = self.taken.last().copied().unwrap_or(after).saturating_add(1);
+            self.taken.insert(any);
             return Ok(i32::from(any));
         }
         let mut taken = ports.taken(cx.registry);
@@ -124,7 +125,7 @@ impl Held {
             |step: u64| ports.range.start() + u16::try_from((start + step) % len).expect("within the range");
         let free = (0..len).map(place).find(|port| !taken.contains(port)).ok_or(Refused::Full)?;
         taken.insert(free);
-        self.taken.push(free);
+        self.taken.insert(free);
         Ok(i32::from(free))
     }
 }
@@ -146,7 +147,7 @@ pub(super) fn reserve(
         // Another type may have none, though they still stand there.
         let mut kept = new.clone();
         intent::drop_what_the_type_has_not(&mut kept, old);
-        let kept = of(&kept);
+        let kept: BTreeSet<u16> = of(&kept).into_iter().collect();
         held.given_up = of(old).into_iter().filter(|port| !kept.contains(port)).collect();
     }
     Ok(held)
@@ -180,7 +181,7 @@ fn allocates(spec: &ServiceSpec) -> bool {
 fn refused(place: usize, port: i32, why: &Refused, name: &str, cx: &Context<'_>) -> ApiError {
     let at = SPEC.field("ports");
     let error = FieldError::invalid(&at.index(place).field("nodePort"), port.to_string(), why.to_string());
-    ApiError::invalid(cx.scope.kind, name, &FieldErrors(only(error)))
+    ApiError::invalid(cx.scope.kind, name, &FieldErrors::from(error))
 }
 
 fn exhausted(why: &Refused) -> ApiError {
@@ -190,29 +191,29 @@ fn exhausted(why: &Refused) -> ApiError {
 /// Protocols that share a port number share its node port.
 fn for_new(spec: &mut ServiceSpec, name: &str, cx: &Context<'_>, held: &mut Held) -> Result<(), ApiError> {
     let allocates = allocates(spec);
-    let named: Vec<(i32, i32)> =
-        spec.ports().iter().map(|port| (port.port, port.node_port.unwrap_or_default())).collect();
-    let mut shared: Vec<(i32, i32)> = Vec::new();
+    // Of several node ports of one number the first counts.
+    let asked = spec.ports().iter().rev().map(|port| (port.port, port.node_port.unwrap_or_default()));
+    let named: BTreeMap<i32, i32> = asked.filter(|(_, asked)| *asked != 0).collect();
+    let mut shared: BTreeMap<i32, i32> = BTreeMap::new();
     for (place, port) in spec.ports.iter_mut().flatten().enumerate() {
         let own = port.node_port.unwrap_or_default();
         if own == 0 && !allocates {
             continue;
         }
-        match shared.iter().find(|(number, _)| *number == port.port) {
+        match shared.get(&port.port) {
             None => {
-                let asked = named.iter().find(|(number, asked)| *number == port.port && *asked != 0);
-                let taken = match asked {
-                    Some((_, asked)) => {
+                let taken = match named.get(&port.port) {
+                    Some(asked) => {
                         held.take(*asked, cx).map_err(|why| refused(place, *asked, &why, name, cx))?;
                         *asked
                     }
                     None => held.take_any(cx).map_err(|why| exhausted(&why))?,
                 };
                 port.node_port = Some(taken);
-                shared.push((port.port, taken));
+                shared.insert(port.port, taken);
             }
-            Some((_, taken)) if own == 0 => port.node_port = Some(*taken),
-            Some((_, taken)) if own != *taken => {
+            Some(taken) if own == 0 => port.node_port = Some(*taken),
+            Some(taken) if own != *taken => {
                 held.take(own, cx).map_err(|why| refused(place, own, &why, name, cx))?;
             }
             Some(_) => {}
@@ -229,10 +230,10 @@ fn for_changed(
     held: &mut Held,
 ) -> Result<(), ApiError> {
     let allocates = allocates(spec);
-    let had: Vec<i32> =
+    let had: BTreeSet<i32> =
         old.ports().iter().filter_map(|port| port.node_port).filter(|port| *port != 0).collect();
-    let mut taken: Vec<i32> = Vec::new();
-    let mut seen: Vec<(Option<String>, i32)> = Vec::new();
+    let mut taken: BTreeSet<i32> = BTreeSet::new();
+    let mut seen: BTreeSet<(Option<String>, i32)> = BTreeSet::new();
     for (place, port) in spec.ports.iter_mut().flatten().enumerate() {
         let own = port.node_port.unwrap_or_default();
         if own == 0 && !allocates {
@@ -242,14 +243,14 @@ fn for_changed(
             port.node_port = Some(held.take_any(cx).map_err(|why| exhausted(&why))?);
         } else if !had.contains(&own) && !taken.contains(&own) {
             held.take(own, cx).map_err(|why| refused(place, own, &why, name, cx))?;
-            taken.push(own);
+            taken.insert(own);
         }
         let pair = (port.protocol.clone(), port.node_port.unwrap_or_default());
         if seen.contains(&pair) {
             let protocol = pair.0.unwrap_or_default();
             return Err(ApiError::unexplained(format!("duplicate nodePort: {{{protocol} {}}}", pair.1)));
         }
-        seen.push(pair);
+        seen.insert(pair);
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! What is wrong with a Service.
 
+use std::collections::BTreeSet;
+
 use coracle_api::field_error::FieldError;
 use coracle_api::go_text::Quoted;
 use coracle_api::names::{self, Rule};
@@ -224,11 +226,12 @@ pub(super) fn cluster_ips(spec: &ServiceSpec, old: Option<&ServiceSpec>, errors:
 
 fn family_words(spec: &ServiceSpec, errors: &mut Errors) {
     let at = SPEC.field("ipFamilies");
+    let mut seen = BTreeSet::new();
     for (place, family) in spec.families().iter().enumerate() {
         if family != V4 && family != V6 {
             errors.push(FieldError::not_supported(&at.index(place), family, &[V4, V6]));
         }
-        if spec.families()[..place].contains(family) {
+        if !seen.insert(family) {
             errors.push(FieldError::duplicate(&at.index(place), Quoted(family).to_string()));
         }
     }

@@ -72,7 +72,7 @@ fn delete_options(call: &Call<'_>, object: &Value) -> Result<DeleteOptions, ApiE
         let place = Path::Root.field("deleteOptions");
         let detail = "can not be set for pod eviction, try after removing the option";
         let error = FieldError::invalid(&place.field(UNSAFE), "true".to_owned(), detail);
-        return Err(ApiError::invalid(call.scope.kind, call.name, &FieldErrors(vec![error])));
+        return Err(ApiError::invalid(call.scope.kind, call.name, &FieldErrors::from(error)));
     }
     let options = DeleteOptions::parse(&Query::default(), Some(given))?;
     Ok(DeleteOptions { dry_run: options.dry_run || call.options.dry_run, ..options })

@@ -1,6 +1,6 @@
 //! The statuses of containers: who they run as, and how their devices are.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use coracle_api::Path;
 use coracle_api::field_error::FieldError;
@@ -32,8 +32,15 @@ pub(super) fn statuses(status: &PodStatus, spec: &PodSpec, errors: &mut Errors) 
     for ((list, name), containers) in
         lists.into_iter().zip([&spec.containers[..], items(&spec.init_containers)])
     {
+        // Of containers with the same name the first counts.
+        let by_name: BTreeMap<&str, Asked<'_>> = containers
+            .iter()
+            .rev()
+            .map(|container| (container.name.as_str(), Asked::of(container)))
+            .collect();
         for (index, status) in list.iter().enumerate() {
-            allocated(status, containers, &STATUS.field(name).index(index), errors);
+            let asked = by_name.get(status.name.as_str());
+            allocated(status, asked, &STATUS.field(name).index(index), errors);
         }
     }
     let (list, name) = lists[2];
@@ -64,14 +71,32 @@ fn user(status: &ContainerStatus, os: &str, at: &Path<'_>, errors: &mut Errors) 
     }
 }
 
-fn allocated(status: &ContainerStatus, containers: &[Container], at: &Path<'_>, errors: &mut Errors) {
+/// What a container asks for: names of resources, and of claims as its status names them.
+struct Asked<'c> {
+    requests: BTreeSet<&'c str>,
+    claims: BTreeSet<String>,
+}
+
+impl<'c> Asked<'c> {
+    fn of(container: &'c Container) -> Asked<'c> {
+        let resources = container.resources.as_ref();
+        let requests = resources.iter().filter_map(|resources| resources.requests.as_ref()).flatten();
+        let claims = resources.iter().flat_map(|resources| items(&resources.claims));
+        let claims = claims.map(|claim| match text(&claim.request) {
+            "" => claim.name.clone(),
+            request => format!("{}/{request}", claim.name),
+        });
+        Asked { requests: requests.map(|(name, _)| name.as_str()).collect(), claims: claims.collect() }
+    }
+}
+
+/// Statuses of containers that are not there are let through.
+fn allocated(status: &ContainerStatus, asked: Option<&Asked<'_>>, at: &Path<'_>, errors: &mut Errors) {
     let at = at.field("allocatedResourcesStatus");
-    // Statuses of containers that are not there are let through.
-    let container = containers.iter().find(|container| container.name == status.name);
     for (index, resource) in items(&status.allocated_resources_status).iter().enumerate() {
         let at = at.index(index);
-        if let Some(container) = container {
-            asked_for(resource, container, &at, errors);
+        if let Some(asked) = asked {
+            asked_for(resource, asked, &at, errors);
         }
         let mut seen = BTreeSet::new();
         for (index, health) in items(&resource.resources).iter().enumerate() {
@@ -81,23 +106,15 @@ fn allocated(status: &ContainerStatus, containers: &[Container], at: &Path<'_>, 
     }
 }
 
-fn asked_for(resource: &ResourceStatus, container: &Container, at: &Path<'_>, errors: &mut Errors) {
-    let requirements = container.resources.as_ref();
+fn asked_for(resource: &ResourceStatus, asked: &Asked<'_>, at: &Path<'_>, errors: &mut Errors) {
     let (found, detail) = match resource.name.strip_prefix("claim:") {
         Some(claim) => {
-            let claims = requirements.map_or(&[][..], |requirements| items(&requirements.claims));
-            let named = |name: &str, request: &str| match request {
-                "" => claim == name,
-                request => claim.split_once('/') == Some((name, request)),
-            };
-            let found = claims.iter().any(|claim| named(&claim.name, text(&claim.request)));
             let detail = "must match one of the container's resource claims in a format 'claim:<claimName>/<request>' \
                           or 'claim:<claimName>' if request is empty";
-            (found, detail)
+            (asked.claims.contains(claim), detail)
         }
         None => {
-            let requests = requirements.and_then(|requirements| requirements.requests.as_ref());
-            let found = requests.is_some_and(|requests| requests.contains_key(&resource.name));
+            let found = asked.requests.contains(resource.name.as_str());
             (found, "must match one of the container's resource requests")
         }
     };

@@ -1,11 +1,11 @@
 //! Claims to devices that were made for a pod.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::go_text::Quoted;
 use coracle_api::names::{dns1123_label, dns1123_subdomain};
-use k8s_openapi::api::core::v1::{PodExtendedResourceClaimStatus, PodSpec, PodStatus};
+use k8s_openapi::api::core::v1::{Container, PodExtendedResourceClaimStatus, PodSpec, PodStatus};
 
 use super::STATUS;
 use crate::registry::strategy::Errors;
@@ -13,11 +13,13 @@ use crate::registry::validate::items;
 
 pub(super) fn claims(status: &PodStatus, spec: &PodSpec, errors: &mut Errors) {
     let at = STATUS.field("resourceClaimStatuses");
+    let asked: BTreeSet<&str> =
+        items(&spec.resource_claims).iter().map(|asked| asked.name.as_str()).collect();
     let mut seen = BTreeSet::new();
     for (index, claim) in items(&status.resource_claim_statuses).iter().enumerate() {
         let at = at.index(index);
         let (place, name) = (at.field("name"), &claim.name);
-        if !items(&spec.resource_claims).iter().any(|asked| asked.name == *name) {
+        if !asked.contains(name.as_str()) {
             let detail = "must match the name of an entry in `spec.resourceClaims`";
             errors.push(FieldError::invalid_str(&place, name, detail));
         }
@@ -39,11 +41,14 @@ fn extended_resources(status: &PodExtendedResourceClaimStatus, spec: &PodSpec, e
     if status.request_mappings.is_empty() {
         errors.push(FieldError::required(&mappings, "at least one request mapping is required"));
     }
+    // Of containers with the same name the first counts.
+    let containers = items(&spec.init_containers).iter().rev().chain(spec.containers.iter().rev());
+    let by_name: BTreeMap<&str, &Container> =
+        containers.map(|container| (container.name.as_str(), container)).collect();
     let mut seen = BTreeSet::new();
     for (index, mapping) in status.request_mappings.iter().enumerate() {
         let place = mappings.index(index);
-        let mut containers = spec.containers.iter().chain(items(&spec.init_containers));
-        match containers.find(|container| container.name == mapping.container_name) {
+        match by_name.get(mapping.container_name.as_str()) {
             None => {
                 let detail =
                     "must match the name of an entry in spec.initContainers.name or spec.containers.name";

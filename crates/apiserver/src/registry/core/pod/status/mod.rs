@@ -4,6 +4,8 @@ mod containers;
 mod devices;
 mod restarts;
 
+use std::collections::{BTreeMap, VecDeque};
+
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::names::{dns1123_subdomain, qualified_name};
 use coracle_api::{Path, Value, ip};
@@ -35,13 +37,16 @@ pub(super) fn shape(new: &mut Value, old: &Value) {
         status.insert("observedGeneration", seen);
     }
     let before = old.at(&["status", "conditions"]).and_then(Value::as_array);
-    let mut before: Vec<&Value> = before.into_iter().flatten().collect();
+    let mut by_type: BTreeMap<&str, VecDeque<&Value>> = BTreeMap::new();
+    for condition in before.into_iter().flatten() {
+        let of = condition.get("type").and_then(Value::as_str).unwrap_or_default();
+        by_type.entry(of).or_default().push_back(condition);
+    }
     let conditions = status.get_mut("conditions").and_then(Value::as_array_mut);
     for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
-        let of = condition.get("type").cloned();
-        let Some(place) = before.iter().position(|old| old.get("type") == of.as_ref()) else { continue };
         // A type may stand there several times: each takes after the next.
-        let old = before.remove(place);
+        let of = condition.str("type").unwrap_or_default();
+        let Some(old) = by_type.get_mut(of).and_then(VecDeque::pop_front) else { continue };
         if let Some(seen) =
             old.get("observedGeneration").filter(|_| is_unseen(condition.get("observedGeneration")))
         {

@@ -1,5 +1,7 @@
 //! Containers that have ended, and may or may not run again.
 
+use std::collections::{HashMap, HashSet};
+
 use coracle_api::Path;
 use coracle_api::field_error::FieldError;
 use k8s_openapi::api::core::v1::{Container, ContainerRestartRule, ContainerStatus, PodSpec, PodStatus};
@@ -21,8 +23,11 @@ pub(super) fn transitions(new: &PodStatus, old: &PodStatus, spec: &PodSpec, erro
     ];
     if !restarts_everything(spec) {
         for (new, old, containers, name) in lists {
+            // Of containers with the same name the first counts.
+            let by_name: HashMap<&str, &Container> =
+                containers.iter().rev().map(|container| (container.name.as_str(), container)).collect();
             let may_run = |status: &ContainerStatus, code: i32| {
-                let container = containers.iter().find(|container| container.name == status.name);
+                let container = by_name.get(status.name.as_str());
                 container.is_some_and(|container| restarts(container, spec, code))
             };
             ended(items(new), items(old), may_run, &STATUS.field(name), errors);
@@ -47,10 +52,11 @@ fn ended(
             .and_then(|state| state.terminated.as_ref())
             .map(|terminated| terminated.exit_code)
     };
+    let running: HashSet<&str> =
+        new.iter().filter(|now| end(now).is_none()).map(|now| now.name.as_str()).collect();
     for (index, before) in old.iter().enumerate() {
         let Some(code) = end(before) else { continue };
-        let runs = new.iter().any(|now| now.name == before.name && end(now).is_none());
-        if runs && !may_run(before, code) {
+        if running.contains(before.name.as_str()) && !may_run(before, code) {
             let detail = "may not be transitioned to non-terminated state";
             errors.push(FieldError::forbidden(&at.index(index).field("state"), detail));
         }

@@ -69,6 +69,9 @@ fn source(claim: &PodResourceClaim, at: &Path<'_>, errors: &mut Errors) {
 pub(super) fn used(claims: &[ResourceClaim], of_pod: &BTreeSet<&str>, at: &Path<'_>, errors: &mut Errors) {
     let mut seen: BTreeSet<String> = BTreeSet::new();
     for (index, claim) in claims.iter().enumerate() {
+        if errors.is_full() {
+            return;
+        }
         let (at, name) = (at.index(index), claim.name.as_str());
         if name.is_empty() {
             errors.push(FieldError::required(&at, ""));
@@ -105,8 +108,9 @@ fn used_once(claim: &ResourceClaim, seen: &mut BTreeSet<String>, at: &Path<'_>, 
     if seen.contains(&key) {
         errors.push(duplicate(&key));
     } else if request.is_empty() {
-        let part = |other: &&String| other.split_once('/').is_some_and(|(whole, _)| whole == name);
-        errors.extend(seen.iter().filter(part).map(|_| duplicate(name)));
+        let of_claim = format!("{name}/");
+        let parts = seen.range(of_claim.clone()..).take_while(|other| other.starts_with(&of_claim));
+        errors.extend(parts.map(|_| duplicate(name)));
     }
     seen.insert(key);
 }

@@ -1,6 +1,6 @@
 //! `topologySpreadConstraints`, and the label keys that selectors of pods take from the pod itself.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use coracle_api::Path;
 use coracle_api::field_error::{FieldError, refuse};
@@ -21,6 +21,11 @@ pub(super) fn constraints(
     options: &Options,
     errors: &mut Errors,
 ) {
+    let pair = |constraint: &'_ TopologySpreadConstraint| {
+        (constraint.topology_key.clone(), constraint.when_unsatisfiable.clone())
+    };
+    let last: HashMap<(String, String), usize> =
+        constraints.iter().enumerate().map(|(index, constraint)| (pair(constraint), index)).collect();
     for (index, constraint) in constraints.iter().enumerate() {
         let at = at.index(index);
         positive(constraint.max_skew, &at.field("maxSkew"), errors);
@@ -29,10 +34,7 @@ pub(super) fn constraints(
         }
         let action = constraint.when_unsatisfiable.as_str();
         word(action, &["DoNotSchedule", "ScheduleAnyway"], &at.field("whenUnsatisfiable"), errors);
-        let same = |other: &TopologySpreadConstraint| {
-            other.topology_key == constraint.topology_key && other.when_unsatisfiable == action
-        };
-        if constraints[index + 1..].iter().any(same) {
+        if last.get(&pair(constraint)).is_some_and(|last| *last > index) {
             let pair = format!("{{{}, {action}}}", constraint.topology_key);
             let place = at.field("{topologyKey, whenUnsatisfiable}");
             errors.push(FieldError::duplicate(&place, Quoted(&pair).to_string()));
@@ -95,6 +97,7 @@ pub(in crate::registry::core::pod) fn label_keys(
     if let Some(selector) = selector {
         selected_besides(matching, selector, at, errors);
     }
+    let mismatching: BTreeSet<&String> = mismatching.iter().collect();
     for (index, key) in matching.iter().enumerate().filter(|(_, key)| mismatching.contains(key)) {
         let detail = "exists in both matchLabelKeys and mismatchLabelKeys";
         errors.push(FieldError::invalid_str(&at.field("matchLabelKeys").index(index), key, detail));

@@ -23,7 +23,7 @@ fn read(text: &str) -> Pod {
     let kind = BUILTIN.kind("", "v1", "Pod").unwrap();
     let of = BUILTIN.root(kind);
     let mut tree = json::decode(text.as_bytes(), Some(of.node())).unwrap().value;
-    defaults::apply(&mut tree, kind, Timestamp::from_unix(0, 0));
+    defaults::apply(&mut tree, kind, Timestamp::from_unix(0, 0)).unwrap();
     typed::from_tree(&tree).unwrap()
 }
 

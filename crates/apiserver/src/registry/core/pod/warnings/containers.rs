@@ -12,6 +12,7 @@ use super::super::shape::profile_of;
 use super::super::validate::every_container;
 use super::fractions;
 use crate::registry::validate::{items, text};
+use crate::warnings::Gathered;
 
 /// `place` is the spec's, `noted` that of the annotations.
 pub(super) fn containers(
@@ -20,7 +21,7 @@ pub(super) fn containers(
     place: &Path<'_>,
     noted: &Path<'_>,
     is_template: bool,
-    warnings: &mut Vec<String>,
+    warnings: &mut Gathered,
 ) {
     let annotation = |key: &str| metadata.annotations.as_ref().and_then(|annotations| annotations.get(key));
     let of_pod = spec.security_context.as_ref();
@@ -59,7 +60,7 @@ pub(super) fn containers(
 }
 
 /// Variables that replace others of the same name, rather than adding to them.
-fn hidden_variables(container: &Container, at: &Path<'_>, warnings: &mut Vec<String>) {
+fn hidden_variables(container: &Container, at: &Path<'_>, warnings: &mut Gathered) {
     let mut seen = BTreeSet::new();
     for (index, variable) in items(&container.env).iter().enumerate() {
         if seen.insert(&variable.name) {

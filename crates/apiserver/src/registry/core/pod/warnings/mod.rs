@@ -19,6 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use super::validate::resources::Amounts;
 use crate::registry::validate::resources::read;
 use crate::registry::validate::{items, text};
+use crate::warnings::Gathered;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
@@ -26,7 +27,7 @@ const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
 
 /// Of a new pod.
 pub(super) fn new_pod(pod: &Pod) -> Vec<String> {
-    let mut warnings = Vec::new();
+    let mut warnings = Gathered::default();
     let messages = dns1123_label(text(&pod.metadata.name));
     if !messages.is_empty() {
         warnings.push(format!(
@@ -38,25 +39,19 @@ pub(super) fn new_pod(pod: &Pod) -> Vec<String> {
     let none = PodSpec::default();
     let spec = pod.spec.as_ref().unwrap_or(&none);
     of_spec(spec, &pod.metadata, &Path::Root, false, &mut warnings);
-    warnings
+    warnings.into_texts()
 }
 
 /// Of a template that is new, or changed.
 pub(in crate::registry) fn template(template: &PodTemplateSpec, at: &Path<'_>) -> Vec<String> {
     let (no_metadata, no_spec) = (ObjectMeta::default(), PodSpec::default());
     let metadata = template.metadata.as_ref().unwrap_or(&no_metadata);
-    let mut warnings = Vec::new();
+    let mut warnings = Gathered::default();
     of_spec(template.spec.as_ref().unwrap_or(&no_spec), metadata, at, true, &mut warnings);
-    warnings
+    warnings.into_texts()
 }
 
-fn of_spec(
-    spec: &PodSpec,
-    metadata: &ObjectMeta,
-    at: &Path<'_>,
-    is_template: bool,
-    warnings: &mut Vec<String>,
-) {
+fn of_spec(spec: &PodSpec, metadata: &ObjectMeta, at: &Path<'_>, is_template: bool, warnings: &mut Gathered) {
     let place = at.field("spec");
     for key in spec.node_selector.iter().flat_map(|selector| selector.keys()) {
         if let Some(message) = deprecated_label(key) {
@@ -88,7 +83,7 @@ fn of_spec(
     addresses(spec, &place, warnings);
 }
 
-fn node_affinity(affinity: Option<&Affinity>, at: &Path<'_>, warnings: &mut Vec<String>) {
+fn node_affinity(affinity: Option<&Affinity>, at: &Path<'_>, warnings: &mut Gathered) {
     let Some(nodes) = affinity.and_then(|affinity| affinity.node_affinity.as_ref()) else { return };
     let required = &nodes.required_during_scheduling_ignored_during_execution;
     let terms = required.iter().flat_map(|selector| &selector.node_selector_terms);
@@ -105,7 +100,7 @@ fn node_affinity(affinity: Option<&Affinity>, at: &Path<'_>, warnings: &mut Vec<
 }
 
 /// Values are told of where they are not refused.
-fn node_term(term: &NodeSelectorTerm, values: bool, at: &Path<'_>, warnings: &mut Vec<String>) {
+fn node_term(term: &NodeSelectorTerm, values: bool, at: &Path<'_>, warnings: &mut Gathered) {
     for (index, expression) in items(&term.match_expressions).iter().enumerate() {
         let at = at.field("matchExpressions");
         let at = at.index(index);
@@ -121,7 +116,7 @@ fn node_term(term: &NodeSelectorTerm, values: bool, at: &Path<'_>, warnings: &mu
     }
 }
 
-fn spread(spec: &PodSpec, at: &Path<'_>, warnings: &mut Vec<String>) {
+fn spread(spec: &PodSpec, at: &Path<'_>, warnings: &mut Gathered) {
     for (index, constraint) in items(&spec.topology_spread_constraints).iter().enumerate() {
         let at = at.index(index);
         let key = &constraint.topology_key;
@@ -134,7 +129,7 @@ fn spread(spec: &PodSpec, at: &Path<'_>, warnings: &mut Vec<String>) {
     }
 }
 
-fn deprecated_volume(volume: &Volume, at: &Path<'_>, warnings: &mut Vec<String>) {
+fn deprecated_volume(volume: &Volume, at: &Path<'_>, warnings: &mut Gathered) {
     let mut old = |given: bool, name: &str, message: &str| {
         if given {
             warnings.push(format!("{}: {message}", at.field(name)));
@@ -172,7 +167,7 @@ fn deprecated_volume(volume: &Volume, at: &Path<'_>, warnings: &mut Vec<String>)
 }
 
 /// Aliases and secrets that stand there twice.
-fn repeated(spec: &PodSpec, at: &Path<'_>, warnings: &mut Vec<String>) {
+fn repeated(spec: &PodSpec, at: &Path<'_>, warnings: &mut Gathered) {
     let mut seen = BTreeSet::new();
     for (index, alias) in items(&spec.host_aliases).iter().enumerate() {
         if !seen.insert(&alias.ip) {
@@ -198,7 +193,7 @@ fn repeated(spec: &PodSpec, at: &Path<'_>, warnings: &mut Vec<String>) {
 }
 
 /// Amounts of bytes that are no whole number.
-fn fractions(amounts: Option<&Amounts>, names: &[&str], at: &Path<'_>, warnings: &mut Vec<String>) {
+fn fractions(amounts: Option<&Amounts>, names: &[&str], at: &Path<'_>, warnings: &mut Gathered) {
     for name in names {
         let found: Option<Quantity> = amounts.and_then(|amounts| amounts.get(*name)).map(read);
         if let Some(found) = found.filter(|found| found.milli_value() % 1000 != 0) {
@@ -212,7 +207,7 @@ fn fractions(amounts: Option<&Amounts>, names: &[&str], at: &Path<'_>, warnings:
     }
 }
 
-fn pod_affinity(affinity: Option<&Affinity>, at: &Path<'_>, warnings: &mut Vec<String>) {
+fn pod_affinity(affinity: Option<&Affinity>, at: &Path<'_>, warnings: &mut Gathered) {
     let Some(affinity) = affinity else { return };
     if let Some(pods) = &affinity.pod_affinity {
         let required = items(&pods.required_during_scheduling_ignored_during_execution);
@@ -230,7 +225,7 @@ fn unselective(
     required: &[PodAffinityTerm],
     preferred: &[WeightedPodAffinityTerm],
     at: &Path<'_>,
-    warnings: &mut Vec<String>,
+    warnings: &mut Gathered,
 ) {
     for (index, _) in required.iter().enumerate().filter(|(_, term)| term.label_selector.is_none()) {
         let at = at.field(REQUIRED);
@@ -245,7 +240,7 @@ fn unselective(
     }
 }
 
-fn addresses(spec: &PodSpec, at: &Path<'_>, warnings: &mut Vec<String>) {
+fn addresses(spec: &PodSpec, at: &Path<'_>, warnings: &mut Gathered) {
     let servers = spec.dns_config.iter().flat_map(|config| items(&config.nameservers));
     for (index, server) in servers.enumerate() {
         let at = at.field("dnsConfig");

@@ -1,12 +1,14 @@
 //! Warnings about files of a volume that would stand in the same place, or one below the other.
 
+use std::collections::HashMap;
+
 use coracle_api::go_text::Quoted;
 use k8s_openapi::api::core::v1::{DownwardAPIVolumeFile, KeyToPath, Volume, VolumeProjection};
 
 use crate::registry::validate::{items, text};
+use crate::warnings::Gathered;
 
 /// A file and where it comes from; where that goes without saying, nothing.
-#[derive(PartialEq)]
 struct File {
     path: String,
     source: String,
@@ -23,17 +25,9 @@ impl File {
             source => format!("{} ({source})", Quoted(&self.path)),
         }
     }
-
-    /// Whether both cannot be there.
-    fn collides(&self, other: &File) -> bool {
-        let below = |inner: &str, outer: &str| format!("{inner}/").starts_with(&format!("{outer}/"));
-        !self.path.is_empty()
-            && !other.path.is_empty()
-            && (below(&self.path, &other.path) || below(&other.path, &self.path))
-    }
 }
 
-pub(super) fn overlapping(volumes: &[Volume], warnings: &mut Vec<String>) {
+pub(super) fn overlapping(volumes: &[Volume], warnings: &mut Gathered) {
     for volume in volumes {
         if let Some(source) = &volume.config_map {
             let of = format!("ConfigMap {}", Quoted(&source.name));
@@ -58,13 +52,74 @@ pub(super) fn overlapping(volumes: &[Volume], warnings: &mut Vec<String>) {
     }
 }
 
-fn collisions(volume: &Volume, of: &str, files: &[File], warnings: &mut Vec<String>) {
-    for (index, file) in files.iter().enumerate() {
-        for other in files[..index].iter().filter(|other| file.collides(other)) {
+/// Two files collide where one is the other, or below it.
+fn collisions(volume: &Volume, of: &str, files: &[File], warnings: &mut Gathered) {
+    let mut seen = Folders::new();
+    for (index, file) in files.iter().enumerate().filter(|(_, file)| !file.path.is_empty()) {
+        if warnings.is_full() {
+            return;
+        }
+        for other in seen.colliding(&file.path) {
+            if warnings.is_full() {
+                return;
+            }
             let name = Quoted(&volume.name);
-            let (file, other) = (file.shown(), other.shown());
+            let (file, other) = (file.shown(), files[other].shown());
             warnings.push(format!("volume {name} ({of}): overlapping paths: {file} with {other}"));
         }
+        seen.add(&file.path, index);
+    }
+}
+
+/// The files that were met, as a tree of folders: a list of them, however deep one lies in another.
+struct Folders<'f> {
+    folders: Vec<Folder>,
+    /// The folder of a name within another.
+    named: HashMap<(usize, &'f str), usize>,
+}
+
+#[derive(Default)]
+struct Folder {
+    /// Those with this very path.
+    files: Vec<usize>,
+    folders: Vec<usize>,
+}
+
+impl<'f> Folders<'f> {
+    fn new() -> Folders<'f> {
+        Folders { folders: vec![Folder::default()], named: HashMap::new() }
+    }
+
+    fn add(&mut self, path: &'f str, file: usize) {
+        let mut at = 0;
+        for part in path.split('/') {
+            let next = self.folders.len();
+            let below = *self.named.entry((at, part)).or_insert(next);
+            if below == next {
+                self.folders.push(Folder::default());
+                self.folders[at].folders.push(below);
+            }
+            at = below;
+        }
+        self.folders[at].files.push(file);
+    }
+
+    /// Those above, at and below a path, in the order in which they were added.
+    fn colliding(&self, path: &'f str) -> Vec<usize> {
+        let mut found = Vec::new();
+        let mut at = Some(0);
+        for part in path.split('/') {
+            let Some(above) = at else { break };
+            found.extend(&self.folders[above].files);
+            at = self.named.get(&(above, part)).copied();
+        }
+        let mut rest: Vec<usize> = at.into_iter().collect();
+        while let Some(folder) = rest.pop() {
+            found.extend(&self.folders[folder].files);
+            rest.extend(&self.folders[folder].folders);
+        }
+        found.sort_unstable();
+        found
     }
 }
 
@@ -98,7 +153,10 @@ mod tests {
     #[test]
     fn files_collide_where_one_is_the_other_or_below_it() {
         let check = |one: &str, other: &str, collide: bool| {
-            assert_eq!(File::new(one, "").collides(&File::new(other, "")), collide, "{one} {other}");
+            let volume = Volume { name: "v".to_owned(), ..Volume::default() };
+            let mut warnings = Gathered::default();
+            collisions(&volume, "Secret", &[File::new(one, ""), File::new(other, "")], &mut warnings);
+            assert_eq!(!warnings.into_texts().is_empty(), collide, "{one} {other}");
         };
         check("a", "a", true);
         check("a", "a/b", true);
@@ -106,5 +164,18 @@ mod tests {
         check("a", "ab", false);
         check("a/b", "a/c", false);
         check("", "a", false);
+    }
+
+    #[test]
+    fn files_are_named_in_the_order_in_which_they_stand_there() {
+        let files = ["a/b", "c", "a", "a/b/c", "a/b"].map(|path| File::new(path, ""));
+        let mut warnings = Gathered::default();
+        collisions(&Volume { name: "v".to_owned(), ..Volume::default() }, "Secret", &files, &mut warnings);
+        let pairs =
+            [("a", "a/b"), ("a/b/c", "a/b"), ("a/b/c", "a"), ("a/b", "a/b"), ("a/b", "a"), ("a/b", "a/b/c")];
+        let expected = pairs.map(|(file, other)| {
+            format!("volume \"v\" (Secret): overlapping paths: \"{file}\" with \"{other}\"")
+        });
+        assert_eq!(warnings.into_texts(), expected);
     }
 }

@@ -1,6 +1,6 @@
 //! Warnings about ports that get in each other's way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use coracle_api::Path;
 use coracle_api::go_text::Quoted;
@@ -8,30 +8,38 @@ use k8s_openapi::api::core::v1::{ContainerPort, PodSpec};
 
 use super::super::validate::every_container;
 use crate::registry::validate::{items, text};
+use crate::warnings::Gathered;
 
-/// A port, and the place it stands at.
-type Placed = (String, ContainerPort);
+/// Ports of one number and protocol, in the order in which they stand there.
+#[derive(Default)]
+struct Alike {
+    places: Vec<String>,
+    /// Which of them have this port of the node, and there this address.
+    bound: HashMap<i32, HashMap<String, Vec<usize>>>,
+}
 
-pub(super) fn ports(spec: &PodSpec, at: &Path<'_>, warnings: &mut Vec<String>) {
-    let mut all: BTreeMap<(i32, String), Vec<Placed>> = BTreeMap::new();
+pub(super) fn ports(spec: &PodSpec, at: &Path<'_>, warnings: &mut Gathered) {
+    let mut all: BTreeMap<(i32, String), Alike> = BTreeMap::new();
     every_container(spec, at, |container, at| {
         for (index, port) in items(&container.ports).iter().enumerate() {
+            if warnings.is_full() {
+                return;
+            }
             let place = at.field("ports").index(index).to_string();
             if !text(&port.host_ip).is_empty() && host_port(port) == 0 {
                 warnings.push(format!("{place}: hostIP set without hostPort: {}", go_struct(port)));
             }
             let others = all.entry((port.container_port, text(&port.protocol).to_owned())).or_default();
-            for (other_place, other) in others.iter() {
-                if let Some(relation) = relation(port, other) {
-                    warnings.push(format!("{place}: {relation} port definition with {other_place}"));
-                }
-            }
-            others.push((place, port.clone()));
+            others.warn(port, &place, warnings);
+            others.add(port, place);
         }
     });
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     every_container(spec, at, |container, at| {
         for (index, port) in items(&container.ports).iter().enumerate() {
+            if warnings.is_full() {
+                return;
+            }
             let (name, place) = (text(&port.name), at.field("ports").index(index).to_string());
             if name.is_empty() {
                 continue;
@@ -48,17 +56,52 @@ pub(super) fn ports(spec: &PodSpec, at: &Path<'_>, warnings: &mut Vec<String>) {
     });
 }
 
-/// How a port of the same number and protocol stands to another.
-fn relation(port: &ContainerPort, other: &ContainerPort) -> Option<&'static str> {
-    let (ip, other_ip) = (text(&port.host_ip), text(&other.host_ip));
-    if ip == other_ip && host_port(port) == host_port(other) {
-        Some("duplicate")
-    } else if host_port(port) == 0 || host_port(other) == 0 {
-        Some("overlapping")
-    } else if host_port(port) == host_port(other) && ip.is_empty() != other_ip.is_empty() {
-        Some("dangerously ambiguous")
-    } else {
-        None
+impl Alike {
+    fn add(&mut self, port: &ContainerPort, place: String) {
+        let of_ip = self.bound.entry(host_port(port)).or_default();
+        of_ip.entry(text(&port.host_ip).to_owned()).or_default().push(self.places.len());
+        self.places.push(place);
+    }
+
+    /// Warns of each of these that gets in the way of another port. Only those that do are looked at.
+    fn warn(&self, port: &ContainerPort, place: &str, warnings: &mut Gathered) {
+        for (other, relation) in self.related(port) {
+            if warnings.is_full() {
+                return;
+            }
+            let other = &self.places[other];
+            warnings.push(format!("{place}: {relation} port definition with {other}"));
+        }
+    }
+
+    /// How these stand to a port, in their order.
+    fn related(&self, port: &ContainerPort) -> Box<dyn Iterator<Item = (usize, &'static str)> + '_> {
+        let (ip, host) = (text(&port.host_ip).to_owned(), host_port(port));
+        let of = |host: i32, ip: &str| {
+            let found = self.bound.get(&host).and_then(|of_ip| of_ip.get(ip));
+            found.map(Vec::as_slice).unwrap_or_default()
+        };
+        let same = of(host, &ip);
+        if host == 0 {
+            let is_same = |other: usize| same.binary_search(&other).is_ok();
+            let all = 0..self.places.len();
+            return Box::new(
+                all.map(move |other| (other, if is_same(other) { "duplicate" } else { "overlapping" })),
+            );
+        }
+        let unbound = self.bound.get(&0).into_iter().flat_map(HashMap::values).flatten();
+        let ambiguous: Box<dyn Iterator<Item = &usize>> = match ip.as_str() {
+            "" => {
+                let of_ip = self.bound.get(&host).into_iter().flatten();
+                Box::new(of_ip.filter(|(ip, _)| !ip.is_empty()).flat_map(|(_, places)| places))
+            }
+            _ => Box::new(of(host, "").iter()),
+        };
+        let mut found: Vec<(usize, &'static str)> = same.iter().map(|other| (*other, "duplicate")).collect();
+        found.extend(unbound.map(|other| (*other, "overlapping")));
+        found.extend(ambiguous.map(|other| (*other, "dangerously ambiguous")));
+        found.sort_unstable();
+        Box::new(found.into_iter())
     }
 }
 

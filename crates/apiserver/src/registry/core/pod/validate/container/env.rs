@@ -1,9 +1,11 @@
 //! `env` and `envFrom`.
 
+use std::collections::HashMap;
+
 use coracle_api::Path;
 use coracle_api::field_error::{FieldError, refuse};
 use coracle_api::names::{self, config_map_key, dns1123_label, dns1123_subdomain, relaxed_env_var_name};
-use k8s_openapi::api::core::v1::{EnvFromSource, EnvVar, EnvVarSource, FileKeySelector, PodSpec};
+use k8s_openapi::api::core::v1::{EnvFromSource, EnvVar, EnvVarSource, FileKeySelector, PodSpec, Volume};
 
 use super::super::{every_container, field_ref, path};
 use crate::registry::strategy::Errors;
@@ -107,6 +109,9 @@ pub(in crate::registry::core::pod::validate) fn files_of_variables(
     at: &Path<'_>,
     errors: &mut Errors,
 ) {
+    // Of volumes with the same name the last counts.
+    let volumes: HashMap<&str, &Volume> =
+        items(&spec.volumes).iter().map(|volume| (volume.name.as_str(), volume)).collect();
     every_container(spec, at, |container, at| {
         for (index, variable) in items(&container.env).iter().enumerate() {
             let source = variable.value_from.as_ref().and_then(|source| source.file_key_ref.as_ref());
@@ -116,8 +121,7 @@ pub(in crate::registry::core::pod::validate) fn files_of_variables(
             let at = at.field("valueFrom");
             let place = at.field("fileKeyRef");
             let place = place.field("volumeName");
-            // Of volumes with the same name the last counts.
-            match items(&spec.volumes).iter().rev().find(|volume| volume.name == *name) {
+            match volumes.get(name.as_str()) {
                 None => errors.push(FieldError::not_found(&place, name)),
                 Some(volume) if volume.empty_dir.is_none() => {
                     let detail = "referenced volume must be of type emptyDir";

@@ -13,6 +13,8 @@ use crate::registry::validate::{items, text};
 
 pub(super) fn mounts(container: &Container, frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
     let devices = items(&container.volume_devices);
+    let names: BTreeSet<&str> = devices.iter().map(|device| device.name.as_str()).collect();
+    let paths: BTreeSet<&str> = devices.iter().map(|device| device.device_path.as_str()).collect();
     let mut places = BTreeSet::new();
     for (index, mount) in items(&container.volume_mounts).iter().enumerate() {
         let place = at.index(index);
@@ -26,10 +28,10 @@ pub(super) fn mounts(container: &Container, frame: &Frame<'_>, at: &Path<'_>, er
         if !places.insert(&mount.mount_path) {
             errors.push(invalid(&mount_path, &mount.mount_path, "must be unique"));
         }
-        if devices.iter().any(|device| device.name == mount.name) {
+        if names.contains(mount.name.as_str()) {
             errors.push(invalid(&name, &mount.name, "must not already exist in volumeDevices"));
         }
-        if devices.iter().any(|device| device.device_path == mount.mount_path) {
+        if paths.contains(mount.mount_path.as_str()) {
             let detail = "must not already exist as a path in volumeDevices";
             errors.push(invalid(&mount_path, &mount.mount_path, detail));
         }
@@ -73,6 +75,8 @@ fn propagation(mount: &VolumeMount, container: &Container, at: &Path<'_>, errors
 
 pub(super) fn devices(container: &Container, frame: &Frame<'_>, at: &Path<'_>, errors: &mut Errors) {
     let mounts = items(&container.volume_mounts);
+    let mounted: BTreeSet<&str> = mounts.iter().map(|mount| mount.name.as_str()).collect();
+    let mount_paths: BTreeSet<&str> = mounts.iter().map(|mount| mount.mount_path.as_str()).collect();
     let (mut names, mut paths) = (BTreeSet::new(), BTreeSet::new());
     for (index, device) in items(&container.volume_devices).iter().enumerate() {
         let at = at.index(index);
@@ -106,10 +110,10 @@ pub(super) fn devices(container: &Container, frame: &Frame<'_>, at: &Path<'_>, e
         } else {
             invalid(&device_path, found_path, "can not contain backsteps ('..')");
         }
-        if mounts.iter().any(|mount| mount.name == found) {
+        if mounted.contains(found) {
             invalid(&name, found, "must not already exist in volumeMounts");
         }
-        if mounts.iter().any(|mount| mount.mount_path == found_path) {
+        if mount_paths.contains(found_path) {
             invalid(&device_path, found_path, "must not already exist as a path in volumeMounts");
         }
     }

@@ -1,0 +1,39 @@
+//! Work that may take long: it does not hold up other requests.
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+/// Does work of which nobody knows how long it takes. Where the runtime has several threads, another one takes over what
+/// this one would have to do meanwhile.
+pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
+        _ => work(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_tasks_of_the_same_worker_go_on() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        let (told, heard) = std::sync::mpsc::channel();
+        let done = runtime.block_on(async {
+            let slow = tokio::spawn(async move {
+                tokio::spawn(async move { told.send(()) });
+                // The only worker waits for what another task of it does.
+                aside(|| heard.recv()).is_ok()
+            });
+            slow.await.unwrap()
+        });
+        assert!(done);
+    }
+
+    #[test]
+    fn it_is_done_anywhere() {
+        assert_eq!(aside(|| 1), 1);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        assert_eq!(runtime.block_on(async { aside(|| 2) }), 2);
+    }
+}
