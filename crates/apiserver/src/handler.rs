@@ -18,6 +18,7 @@ use http_body_util::{BodyExt, Limited};
 use crate::ApiError;
 use crate::answer::{self, Answer};
 use crate::authn::Caller;
+use crate::bodies::{Bodies, Counted, NoRoom};
 use crate::cache::Entry;
 use crate::connect::{Ask, Connect, What};
 use crate::deprecation;
@@ -57,13 +58,15 @@ pub struct Server {
     pub min_watch: Duration,
     /// What components of the same process have noted of objects.
     pub journal: Journal,
+    /// What is held of requests under way.
+    pub bodies: Arc<Bodies>,
 }
 
 /// A body of bytes, wherever it comes from.
 pub trait RequestBody: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static {}
 impl<B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static> RequestBody for B {}
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Server {
     /// Answers a request of somebody who may make it.
@@ -88,6 +91,8 @@ impl Server {
             }
             Some(target) => match self.find(target).await {
                 Some(served) => {
+                    let holding = self.bodies.holding(&caller.user.name);
+                    let body = Counted::new(body, holding.clone());
                     let result = self.resource(head, info, target, &served, caller, query, body).await;
                     deprecation::noted(target, &served, result)
                 }
@@ -414,6 +419,7 @@ async fn read<B: RequestBody>(body: B) -> Result<Bytes, ApiError> {
     match Limited::new(body, MAX_BODY).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(ApiError::too_large(MAX_BODY)),
+        Err(error) if error.is::<NoRoom>() => Err(ApiError::too_many_requests(error.to_string())),
         Err(error) => Err(ApiError::bad_request(format!("the body could not be read: {error}"))),
     }
 }

@@ -17,6 +17,7 @@ pub mod answer;
 mod aside;
 pub mod authn;
 pub mod authz;
+mod bodies;
 pub mod bootstrap;
 pub mod cache;
 pub mod chain;

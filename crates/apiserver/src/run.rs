@@ -258,6 +258,7 @@ fn assemble(
         metrics: metrics.clone(),
         min_watch: config.min_request_timeout,
         journal: config.journal.clone(),
+        bodies: Arc::default(),
     });
     let chain = Arc::new(Chain {
         server,

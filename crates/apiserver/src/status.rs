@@ -87,6 +87,12 @@ impl ApiError {
         ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "", message)
     }
 
+    /// The client is to come again in a second.
+    pub fn too_many_requests(message: impl Into<String>) -> ApiError {
+        let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
+        ApiError { retry_after: Some(1), ..error }
+    }
+
     pub fn shutting_down() -> ApiError {
         let error = ApiError::new(
             StatusCode::SERVICE_UNAVAILABLE,

@@ -158,9 +158,9 @@ impl Certificates {
         self.signed(name, &params, authority)
     }
 
-    /// What the node of this machine shows those who ask it. It is made anew at every start: addresses change.
+    /// What the node of this machine shows its clients. It is made anew at every start, as addresses change, and not
+    /// written anywhere: a server starts on a full disk too.
     pub(crate) fn kubelet(
-        &self,
         authority: &Pair,
         node: &str,
         addresses: &[IpAddr],
@@ -169,7 +169,7 @@ impl Certificates {
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.subject_alt_names = vec![SanType::DnsName(node.try_into()?)];
         params.subject_alt_names.extend(addresses.iter().map(|address| SanType::IpAddress(*address)));
-        self.signed("kubelet", &params, authority)
+        signed(&params, authority)
     }
 
     fn signed(
@@ -178,10 +178,7 @@ impl Certificates {
         params: &CertificateParams,
         authority: &Pair,
     ) -> Result<Pair, CertificateError> {
-        let issuer = Issuer::from_ca_cert_pem(&authority.certificate, KeyPair::from_pem(&authority.key)?)?;
-        let key = KeyPair::generate()?;
-        let certificate = params.signed_by(&key, &issuer)?;
-        self.keep(name, Pair { certificate: certificate.pem(), key: key.serialize_pem() })
+        self.keep(name, signed(params, authority)?)
     }
 
     fn load(&self, name: &str) -> Result<Option<Pair>, CertificateError> {
@@ -231,6 +228,13 @@ fn named(common_name: &str, organization: Option<&str>) -> CertificateParams {
         params.distinguished_name.push(DnType::OrganizationName, organization);
     }
     params
+}
+
+fn signed(params: &CertificateParams, authority: &Pair) -> Result<Pair, CertificateError> {
+    let issuer = Issuer::from_ca_cert_pem(&authority.certificate, KeyPair::from_pem(&authority.key)?)?;
+    let key = KeyPair::generate()?;
+    let certificate = params.signed_by(&key, &issuer)?;
+    Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
 /// Writes a file that only its owner can read, whole or not at all. One that says the same already is left alone: a

@@ -36,6 +36,16 @@ fn open(data_dir: &Path) -> io::Result<File> {
     private::open_or_create(&data_dir.join(NAME))
 }
 
+/// The lock of a server that may run: it is ended also where its disk has become read-only.
+fn open_of_another(data_dir: &Path) -> io::Result<File> {
+    match open(data_dir) {
+        Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+            coracle_files::read::open_regular(&data_dir.join(NAME))
+        }
+        opened => opened,
+    }
+}
+
 /// Says that this process is the server; none: another one is.
 pub(crate) fn begin(data_dir: &Path) -> io::Result<Option<Running>> {
     let mut file = open(data_dir)?;
@@ -48,15 +58,17 @@ pub(crate) fn begin(data_dir: &Path) -> io::Result<Option<Running>> {
             errno => return Err(errno.into()),
         }
     }
-    file.set_len(0)?;
-    write!(file, "{}", std::process::id())?;
+    // Over what is there, which takes no room: a full disk keeps no server from starting.
+    let number = std::process::id().to_string();
+    file.write_all(number.as_bytes())?;
+    file.set_len(number.len() as u64)?;
     Ok(Some(Running { _file: file }))
 }
 
 /// Asks the server to end and waits until it has; whether there was one. Afterwards this process holds the lock, so
 /// that no other begins while what is left is put away.
 pub(crate) fn end(data_dir: &Path) -> io::Result<(bool, Running)> {
-    let mut file = open(data_dir)?;
+    let mut file = open_of_another(data_dir)?;
     let mut was_running = false;
     if let Err(errno) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
         if errno != Errno::WOULDBLOCK {

@@ -8,6 +8,7 @@
 mod arriving;
 mod connection;
 pub mod files;
+mod guests;
 mod pace;
 mod socket;
 mod tls;
@@ -20,11 +21,12 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
-use tracing::info;
+use tracing::{debug, info};
 
 pub use tls::{CertificateFiles, TlsConfig, TlsError, acceptor, certificates};
 
 use crate::chain::Chain;
+use guests::Guests;
 
 /// How long the accepting of connections rests after a failure.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
@@ -46,7 +48,7 @@ pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Serves until the server drains, then finishes what has begun.
 pub async fn serve(listener: TcpListener, serving: Arc<Serving>) {
-    let mut connections = JoinSet::new();
+    let (mut connections, guests) = (JoinSet::new(), Guests::new());
     let draining = serving.chain.lifecycle.draining();
     tokio::pin!(draining);
     loop {
@@ -55,9 +57,16 @@ pub async fn serve(listener: TcpListener, serving: Arc<Serving>) {
             () = draining.as_mut() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             accepted = listener.accept() => match accepted {
-                Ok((stream, address)) => {
-                    connections.spawn(connection::serve(stream, address, serving.clone()));
-                }
+                Ok((stream, address)) => match guests.admit(address.ip()) {
+                    Some(guest) => {
+                        let served = connection::serve(stream, address, serving.clone());
+                        connections.spawn(async move {
+                            served.await;
+                            drop(guest);
+                        });
+                    }
+                    None => debug!(%address, "connection refused: too many are open"),
+                },
                 // Too many open files, say: the next one may go through.
                 Err(error) => {
                     info!(%error, "a connection could not be accepted");

@@ -188,7 +188,7 @@ async fn serve(command: &Server, open_files: OpenFiles) -> Result<(), ServerErro
     let scheduler = schedules.then(|| scheduler::begin(&door, journal.clone()));
     let renew_every = simulated::renew_every(command.nodes.node_monitor_grace_period);
     simulated::begin(&door, command.nodes.simulated_nodes.into(), renew_every, journal.clone(), &tasks);
-    let node = command.node(&instance, &place, advertised.ip(), journal, &pki, &authority)?;
+    let node = command.node(&instance, &place, advertised.ip(), journal, &authority)?;
     let node = node.map(|settings| node::Settings { open_files: Some(open_files), ..settings });
     let result = process::until_signalled(async |stop| {
         let doors = Doors { listener: Some(listener), in_process: door.clone() };
@@ -276,7 +276,6 @@ impl Server {
         place: &Place,
         address: IpAddr,
         journal: Journal,
-        pki: &Certificates,
         authority: &Pair,
     ) -> Result<Option<node::Settings>, ServerError> {
         if self.no_node {
@@ -290,7 +289,7 @@ impl Server {
         let name = self.node_name()?;
         let addresses = [address, IpAddr::V4(Ipv4Addr::LOCALHOST)];
         Ok(Some(node::Settings {
-            certificate: pki.kubelet(authority, &name, &addresses)?,
+            certificate: Certificates::kubelet(authority, &name, &addresses)?,
             authority: authority.certificate.clone(),
             instance: instance.clone(),
             name,

@@ -65,6 +65,9 @@ pub(super) fn acceptor(certificate: Arc<dyn ResolvesServerCert>) -> Result<TlsAc
     Ok(TlsAcceptor::from(Arc::new(settings)))
 }
 
+/// Connections at a time, most of which are the API server's: commands, logs and ports of pods.
+const MOST_CONNECTIONS: usize = 1024;
+
 pub(super) async fn serve(
     server: &Arc<Server>,
     listener: TcpListener,
@@ -78,6 +81,9 @@ pub(super) async fn serve(
             () = told(&mut stop) => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
             accepted = listener.accept() => match accepted {
+                Ok((_, address)) if connections.len() >= MOST_CONNECTIONS => {
+                    debug!(%address, "connection refused: too many are open");
+                }
                 Ok((stream, _)) => {
                     connections.spawn(converse(Arc::clone(server), stream, acceptor.clone(), stop.clone()));
                 }

@@ -11,6 +11,9 @@ use crate::error::Error;
 /// A user database longer than this is none.
 const MOST_BYTES: u64 = 4 << 20;
 
+/// The largest number of a user or group, as upstream validates `runAsUser`.
+const LARGEST: u32 = i32::MAX.cast_unsigned();
+
 /// A user, with all that the kernel and the program are told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct User {
@@ -96,7 +99,7 @@ enum Wanted {
 impl Wanted {
     fn parse(text: &str) -> Result<Wanted, Error> {
         match text.parse::<i128>() {
-            Ok(id) => u32::try_from(id).map(Wanted::Id).map_err(|_| out_of_range(text)),
+            Ok(id) => checked(id).map(Wanted::Id).ok_or_else(|| out_of_range(text)),
             // So many digits that they are no number either.
             Err(_) if text.bytes().all(|byte| byte.is_ascii_digit()) => Err(out_of_range(text)),
             Err(_) => Ok(Wanted::Name(text.to_owned())),
@@ -134,7 +137,7 @@ fn find_user(passwd: &str, wanted: &Wanted) -> Option<Entry> {
         let mut fields = line.split(':');
         let (name, _, uid, gid) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
         let home = fields.nth(1)?;
-        let (uid, gid) = (uid.parse().ok()?, gid.parse().ok()?);
+        let (uid, gid) = (checked(uid.parse().ok()?)?, checked(gid.parse().ok()?)?);
         Some(Entry { name: name.to_owned(), uid, gid, home: home.to_owned() })
     });
     entries.find(|entry| match wanted {
@@ -157,17 +160,24 @@ fn memberships<'a>(group: &'a str, user: &'a str) -> impl Iterator<Item = u32> +
 fn groups(group: &str) -> impl Iterator<Item = (&str, u32, &str)> {
     group.lines().filter_map(|line| {
         let mut fields = line.split(':');
-        let (name, _, gid) = (fields.next()?, fields.next()?, fields.next()?.parse().ok()?);
+        let (name, _, gid) = (fields.next()?, fields.next()?, fields.next()?);
+        let gid = checked(gid.parse().ok()?)?;
         Some((name, gid, fields.next().unwrap_or_default()))
     })
 }
 
 fn number(number: i64) -> Result<u32, Error> {
-    u32::try_from(number).map_err(|_| out_of_range(number))
+    checked(number.into()).ok_or_else(|| out_of_range(number))
+}
+
+/// The number of a user or group. Those above the largest are refused by upstream too; the very last one (-1) tells the
+/// kernel to leave a process as it is, which is root.
+fn checked(number: i128) -> Option<u32> {
+    u32::try_from(number).ok().filter(|id| *id <= LARGEST)
 }
 
 fn out_of_range(id: impl std::fmt::Display) -> Error {
-    Error::Invalid(format!("user or group {id} is out of range: the kernel knows 0 to {}", u32::MAX))
+    Error::Invalid(format!("user or group {id} is out of range: it must be 0 to {LARGEST}"))
 }
 
 #[cfg(test)]
@@ -231,7 +241,19 @@ mod tests {
         check(&of_image, "web:web", Some((33, 34)));
         check(&of_image, "-1", None);
         check(&of_image, "4294967296", None);
+        check(&of_image, "4294967295", None);
+        check(&of_image, "1000:4294967295", None);
+        check(&of_image, "2147483648", None);
+        check(&of_image, "2147483647", Some((2_147_483_647, 0)));
         check(&of_image, &"9".repeat(60), None);
+
+        // Entries with such numbers are none, and lead nobody to be root.
+        let last = "last:x:4294967295:4294967295::/:/bin/sh\nseven:x:7:4294967295::/:/bin/sh\n";
+        let group = "seven:x:4294967295:seven\n";
+        assert!(decide(&of_image, "last", last, group).is_err());
+        assert!(decide(&of_image, "seven:seven", last, group).is_err());
+        let seven = decide(&of_image, "7", last, group).unwrap();
+        assert_eq!((seven.uid, seven.gid, seven.groups), (7, 0, vec![0]));
 
         let by_number = LinuxContainerSecurityContext {
             run_as_user: Some(Int64Value { value: 1000 }),

@@ -38,6 +38,7 @@ pub(crate) struct Writer {
     held: Held,
     /// How many requests the last turn served.
     last_batch: usize,
+    writes_fail: bool,
 }
 
 /// Requests that wait for others to share a flush with.
@@ -107,6 +108,7 @@ impl Writer {
             marks: recovered.marks,
             held: Held::default(),
             last_batch: 0,
+            writes_fail: false,
         };
         writer.publish_sizes();
         writer
@@ -210,6 +212,9 @@ impl Writer {
             room.and_then(|()| self.write(&batch.buffer, batch.last_revision()))
         };
         let failure = written.err().map(|error| self.shared.disk_error(&error));
+        if !batch.buffer.bytes().is_empty() {
+            self.log_failure(failure.as_ref());
+        }
         if failure.is_none() {
             self.publish(batch.visible);
         } else {
@@ -220,6 +225,16 @@ impl Writer {
             (prepared.answer)(failure);
         }
         self.publish_sizes();
+    }
+
+    /// Logs that writes begin to fail, and that they succeed again: each once.
+    fn log_failure(&mut self, failure: Option<&Unavailable>) {
+        match failure {
+            Some(error) if !self.writes_fail => tracing::error!(%error, "store writes fail; reads go on"),
+            None if self.writes_fail => tracing::info!("store writes succeed again"),
+            _ => {}
+        }
+        self.writes_fail = failure.is_some();
     }
 
     fn make_room(&mut self) -> std::io::Result<()> {

@@ -7,13 +7,13 @@ use super::tls::{FaceTls, TlsError};
 use std::{
     io,
     net::SocketAddr,
-    os::unix::fs::{FileTypeExt, PermissionsExt},
+    os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
     task::{Context, Poll},
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::{TcpListener, TcpStream, UnixListener},
+    net::{TcpListener, TcpStream, UnixListener, UnixSocket},
     sync::mpsc,
 };
 use tokio_rustls::TlsAcceptor;
@@ -63,14 +63,19 @@ pub(super) fn bind(listen: &Listen, tls: Option<&FaceTls>) -> Result<Bound, Face
     }
 }
 
+/// How many connections may wait to be accepted, as the standard library has it.
+const BACKLOG: u32 = 128;
+
 fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     // A socket that a process left behind when it was killed; anything else of that name is not ours to remove.
     if std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
         std::fs::remove_file(path)?;
     }
-    let listener = UnixListener::bind(path)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-    Ok(listener)
+    let socket = UnixSocket::new_stream()?;
+    // Before it has its name: nobody else may connect in between.
+    rustix::fs::fchmod(&socket, rustix::fs::Mode::from_raw_mode(0o600))?;
+    socket.bind(path)?;
+    socket.listen(BACKLOG)
 }
 
 fn bind_tcp(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {

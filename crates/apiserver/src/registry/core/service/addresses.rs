@@ -4,6 +4,7 @@
 //! so that the lower part is left for those who name theirs.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use coracle_api::catalog::{BUILTIN, Resource};
 use coracle_api::field_error::{FieldError, FieldErrors};
@@ -207,7 +208,28 @@ async fn take_this(
     if !usable(network).contains(&address) {
         return Err(Refused::NotInRange(address, network));
     }
-    record(address, owner, cx).await
+    match record(address, owner, cx).await {
+        Err(Refused::Taken) if is_left_behind(address, owner, cx) => Ok(()),
+        recorded => recorded,
+    }
+}
+
+/// How long ago an address must have been taken to count as left behind: upstream repairs as late.
+const LEFT_BEHIND_AFTER: Duration = Duration::from_secs(60);
+
+/// Whether an address was taken for this very Service, by a write that the server did not come to finish. Nobody else
+/// would ever let go of it.
+fn is_left_behind(address: IpAddr, owner: &Owner<'_>, cx: &Context<'_>) -> bool {
+    let Some(found) = cx.registry.lookup(resource("ipaddresses"), &address.to_string()) else {
+        return false;
+    };
+    let parent = |name: &str| found.at(&["spec", "parentRef", name]).and_then(Value::as_str);
+    let is_his = parent("resource") == Some("services")
+        && parent("namespace") == Some(owner.namespace)
+        && parent("name") == Some(owner.name);
+    let is_old =
+        found.meta().creation_timestamp().is_some_and(|taken| cx.now.since(taken) > LEFT_BEHIND_AFTER);
+    is_his && is_old
 }
 
 /// First and last address that a Service may have: not the network itself, and not what IPv4 broadcasts to.

@@ -2,6 +2,7 @@
 
 use coracle_supervisor::protocol::Process;
 use rustix::fs::{Gid, Uid};
+use rustix::io::Errno;
 use rustix::thread::{
     CapabilitySet, CapabilitySets, configure_capability_in_ambient_set, remove_capability_from_bounding_set,
     set_capabilities, set_keep_capabilities, set_no_new_privs, set_thread_groups, set_thread_res_gid,
@@ -22,6 +23,7 @@ pub(super) fn assume(process: &Process) -> Result<(), StepError> {
     }
     bound(process.capabilities.bounding)?;
     set_keep_capabilities(true).during(|| "keep capabilities".to_owned())?;
+    refuse_unchanged(process)?;
     let groups: Vec<Gid> = process.groups.iter().map(|group| Gid::from_raw(*group)).collect();
     set_thread_groups(&groups).during(|| "set the groups".to_owned())?;
     let gid = Gid::from_raw(process.gid);
@@ -41,6 +43,15 @@ pub(super) fn assume(process: &Process) -> Result<(), StepError> {
     Ok(())
 }
 
+/// The kernel takes -1 for "as it is", which is root here.
+fn refuse_unchanged(process: &Process) -> Result<(), StepError> {
+    let mut all = process.groups.iter().chain([&process.uid, &process.gid]);
+    match all.any(|id| *id == u32::MAX) {
+        true => Err(StepError::new("become a user or group with the number -1", Errno::INVAL)),
+        false => Ok(()),
+    }
+}
+
 fn load_filters(process: &Process) -> Result<(), StepError> {
     process
         .seccomp
@@ -55,7 +66,7 @@ fn bound(keep: u64) -> Result<(), StepError> {
             continue;
         }
         match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << capability)) {
-            Err(rustix::io::Errno::INVAL) => break,
+            Err(Errno::INVAL) => break,
             other => other.during(|| format!("drop capability {capability}"))?,
         }
     }
