@@ -13,20 +13,25 @@ use rustix::mount::{
 
 /// Mounts layers, the highest first, with a writable one on top.
 pub(super) fn mount(layers: &[impl AsRef<Path>], upper: &Path, work: &Path, at: &Path) -> io::Result<()> {
+    match mount_one_by_one(layers, upper, work, at) {
+        // Kernels before 6.8 take layers only all at once. Some of them say so when a layer is added, those before 6.5 when
+        // all options are there.
+        Err(Errno::INVAL) => mount_at_once(layers, upper, work, at),
+        mounted => Ok(mounted?),
+    }
+}
+
+fn mount_one_by_one(layers: &[impl AsRef<Path>], upper: &Path, work: &Path, at: &Path) -> Result<(), Errno> {
     let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(&context, "source", "overlay")?;
     for layer in layers {
-        match fsconfig_set_string(&context, "lowerdir+", layer.as_ref()) {
-            // Kernels before 6.8 take them only all at once.
-            Err(Errno::INVAL) => return mount_at_once(layers, upper, work, at),
-            set => set?,
-        }
+        fsconfig_set_string(&context, "lowerdir+", layer.as_ref())?;
     }
     fsconfig_set_string(&context, "upperdir", upper)?;
     fsconfig_set_string(&context, "workdir", work)?;
     fsconfig_create(&context)?;
     let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?;
-    Ok(move_mount(mount, "", CWD, at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+    move_mount(mount, "", CWD, at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
 }
 
 fn mount_at_once(layers: &[impl AsRef<Path>], upper: &Path, work: &Path, at: &Path) -> io::Result<()> {

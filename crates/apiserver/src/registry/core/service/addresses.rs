@@ -4,11 +4,11 @@
 //! so that the lower part is left for those who name theirs.
 
 use std::net::IpAddr;
-use std::time::Duration;
 
 use coracle_api::catalog::{BUILTIN, Resource};
 use coracle_api::field_error::{FieldError, FieldErrors};
 use coracle_api::ip::{self, Network};
+use coracle_api::time::Duration;
 use coracle_api::{Map, Value};
 use http::StatusCode;
 use k8s_openapi::api::core::v1::ServiceSpec;
