@@ -26,7 +26,7 @@ pub(crate) struct NoRoom;
 
 /// The bodies of all requests under way.
 #[derive(Default)]
-pub struct Bodies(Mutex<Held>);
+pub(crate) struct Bodies(Mutex<Held>);
 
 #[derive(Default)]
 struct Held {

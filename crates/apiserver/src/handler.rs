@@ -59,7 +59,7 @@ pub struct Server {
     /// What components of the same process have noted of objects.
     pub journal: Journal,
     /// What is held of requests under way.
-    pub bodies: Arc<Bodies>,
+    pub(crate) bodies: Arc<Bodies>,
 }
 
 /// A body of bytes, wherever it comes from.

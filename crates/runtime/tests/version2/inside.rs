@@ -2,11 +2,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use coracle_cgroup::{Hierarchies, Version};
 use coracle_cri::Runtime as _;
 use coracle_cri::v1::*;
+use coracle_runtime::RootFs as _;
+use coracle_runtime::images::{ImageStore, ImagesConfig};
+use coracle_runtime::rootfs::OverlayRootFs;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::common::{Node, script, with_resources, with_security};
@@ -32,6 +35,7 @@ pub(crate) async fn look(expected: &str) {
         let there = fs::read_to_string(hierarchies.mounts()[0].join("cgroup.controllers")).unwrap();
         assert!(there.split_whitespace().any(|one| one == controller), "{controller} of {there}");
     }
+    an_image_has_its_root().await;
     let node = Node::with("version2", |config| config.pids_limit = Some(50)).await;
     let mut pod = node.pod("pod");
     pod.linux.as_mut().unwrap().cgroup_parent = format!("/{}/{PARENT}", node.instance());
@@ -49,6 +53,20 @@ pub(crate) async fn look(expected: &str) {
     // The kubelet's to remove.
     hierarchies.group(&node.instance()).child("kubepods").remove().unwrap();
     node.clear().await;
+}
+
+/// The machine's kernel is older than most hosts', and takes the layers of an image in another way.
+async fn an_image_has_its_root() {
+    let folder = tempfile::tempdir().unwrap();
+    let images = ImageStore::open(ImagesConfig::new(folder.path().join("images"), SystemTime::now)).unwrap();
+    images.add_built_in().await.unwrap();
+    let rootfs = OverlayRootFs::new(images, folder.path().join("mounts"));
+    let image = ImageSpec { image: "coracle.local/echo".to_owned(), ..ImageSpec::default() };
+    let image = rootfs.resolve(&image).await.unwrap();
+    let root = rootfs.prepare("one", &image, &[]).await.unwrap();
+    assert!(root.join("echo").exists());
+    fs::write(root.join("written"), "by the container").unwrap();
+    rootfs.remove("one").await.unwrap();
 }
 
 impl Place {
