@@ -59,6 +59,11 @@ pub(crate) const BOATS: &str = "/apis/harbour.example.com/v1/namespaces/default/
 
 pub(crate) fn define(server: &Server, folder: &Path) {
     apply(server, folder, "definition.yaml", DEFINITION);
+    is_established(server);
+}
+
+/// Until boats are served.
+fn is_established(server: &Server) {
     server.kubectl(&[
         "wait",
         "--for=condition=Established",
@@ -160,6 +165,31 @@ fn who_keeps_a_cluster_in_order_knows_custom_resources() {
     server.kubectl(&["delete", "namespace", "bay", "--timeout=120s"]);
     assert_eq!(server.kubectl(&["get", "boats", "-A", "-o", "name"]), "");
     server.stop();
+}
+
+#[test]
+fn patterns_are_those_of_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(folder.path());
+    let pattern = "{type: integer, minimum: 0, description: How many oars it has.}";
+    let named = format!("{pattern}\n              name: {{type: string, pattern: '^[\\pL]{{0,200}}$'}}");
+    apply(&server, folder.path(), "definition.yaml", &DEFINITION.replacen(pattern, &named, 1));
+    is_established(&server);
+    let raw = Raw::new(&server.kubeconfig);
+    let boat = |name: &str| {
+        format!(
+            r#"{{"apiVersion":"harbour.example.com/v1","kind":"Boat","metadata":{{"name":"skiff"}},"spec":{{"oars":0,"name":"{name}"}}}}"#
+        )
+    };
+    let long = "ж".repeat(201);
+    let refused = raw.post(BOATS, &boat(&long));
+    assert_eq!(refused.status, 422);
+    assert!(
+        refused.refusal().1.contains(r"spec.name in body should match '^[\pL]{0,200}$'"),
+        "{:?}",
+        refused.refusal()
+    );
+    assert_eq!(raw.post(BOATS, &boat(&"ж".repeat(200))).status, 201);
 }
 
 fn what_a_definition_brought_outlives_a_restart(house: &House) {

@@ -242,6 +242,18 @@ macro_rules! definition {
 const OF_DEFINITIONS: &[Case] = &[
     (DEFINITIONS, definition!(r#"{"type":"object","properties":{@}}"#), r#""p#":{}"#),
     (DEFINITIONS, definition!(r#"{"type":"object","required":[@]}"#), r#""p#""#),
+    (
+        DEFINITIONS,
+        definition!(r#"{"type":"object","properties":{@}}"#),
+        r#""p#":{"type":"string","pattern":"^[\\pL]{0,999}$"}"#,
+    ),
+    (
+        DEFINITIONS,
+        definition!(r#"{"type":"object","properties":{@}}"#),
+        r#""p#":{"type":"string","pattern":"(\\pL{1000}"}"#,
+    ),
+    (DEFINITIONS, definition!(r#"{"type":"string","pattern":"@"}"#), r"\\pL"),
+    (DEFINITIONS, definition!(r#"{"type":"string","pattern":"[@]"}"#), "[:a"),
     (DEFINITIONS, definition!(r#"{"type":"string","enum":[@]}"#), r#""p#""#),
     (DEFINITIONS, definition!(r#"{"type":"object","anyOf":[@]}"#), r#"{"required":["a#"]}"#),
     (
