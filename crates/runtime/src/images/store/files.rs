@@ -8,8 +8,12 @@ use std::time::Duration;
 
 use coracle_files::private;
 
-/// Writes a file under another name, syncs it, and gives it its name. It survives a power cut when this returns.
+/// Writes a file under another name, syncs it, and gives it its name. It survives a power cut when this returns. One that
+/// says the same already stays: built-in images are added at every start, also on a full disk.
 pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if fs::read(path).is_ok_and(|there| there == bytes) {
+        return Ok(());
+    }
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let unfinished = path.with_extension("new");
     let mut file = private::create(&unfinished)?;
