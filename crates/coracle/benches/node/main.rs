@@ -8,6 +8,9 @@
     reason = "what fails here is the benchmark, and it prints"
 )]
 
+#[path = "../../tests/node/bounds.rs"]
+#[expect(dead_code, reason = "tests need more of it")]
+mod bounds;
 mod cluster;
 #[path = "../../tests/node/inventory.rs"]
 #[expect(dead_code, reason = "tests need more of it")]

@@ -85,6 +85,7 @@ impl Node {
             rootfs,
             folder: folder.clone(),
             pod_folder: self.config.sandbox_state(&container.sandbox.id),
+            pod_root: self.config.sandbox_root(&container.sandbox.id),
             hierarchies: self.hierarchies.clone(),
             open_files: self.config.open_files,
         };
@@ -158,11 +159,18 @@ struct Plan {
     rootfs: PathBuf,
     folder: PathBuf,
     pod_folder: PathBuf,
+    pod_root: PathBuf,
     hierarchies: coracle_cgroup::Hierarchies,
     open_files: Option<OpenFiles>,
 }
 
 impl Plan {
+    /// Where the pod's files in `/etc` are: containers may write to them, so they are on the disk. An older version had them
+    /// in memory, where one pod could leave no room for others.
+    fn pod_files(&self) -> &Path {
+        if self.pod_root.join("hostname").exists() { &self.pod_root } else { &self.pod_folder }
+    }
+
     fn carry_out(&self) -> Result<ContainerSpec, Error> {
         let record = self.container.record();
         let log = Some(Path::new(&record.log_path)).filter(|path| !path.as_os_str().is_empty());
@@ -174,6 +182,7 @@ impl Plan {
             image: &self.image.config,
             rootfs: &self.rootfs,
             pod_folder: &self.pod_folder,
+            pod_files: self.pod_files(),
             group: &self.group,
             hierarchies: &self.hierarchies,
             log,

@@ -106,7 +106,7 @@ impl Node {
             let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
             mount("shm", &shm, "tmpfs", flags, SHM)
                 .map_err(|errno| Error::io("mount", &shm)(errno.into()))?;
-            write_files(&state, &record.config)?;
+            write_files(&root, &record.config)?;
             let logs = Path::new(&record.config.log_directory);
             if !record.config.log_directory.is_empty() {
                 fs::create_dir_all(logs).map_err(Error::io("create", logs))?;

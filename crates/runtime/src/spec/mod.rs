@@ -41,8 +41,10 @@ pub(crate) struct Ingredients<'a> {
     pub(crate) image: &'a ImageConfig,
     /// Where the root filesystem is mounted.
     pub(crate) rootfs: &'a Path,
-    /// The folder with the pod's pins and files.
+    /// The folder with the pod's pins and its shared memory.
     pub(crate) pod_folder: &'a Path,
+    /// The folder with its files in `/etc`.
+    pub(crate) pod_files: &'a Path,
     pub(crate) group: &'a coracle_cgroup::Group,
     pub(crate) hierarchies: &'a Hierarchies,
     pub(crate) log: Option<&'a Path>,

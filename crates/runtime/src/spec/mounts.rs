@@ -39,7 +39,7 @@ pub(super) fn list(
     let mut mounts = usual(from, security);
     let files = POD_FILES.map(|file| Bind {
         readonly: security.readonly_rootfs,
-        ..bind(&text(&from.pod_folder.join(file)), &format!("/etc/{file}"))
+        ..bind(&text(&from.pod_files.join(file)), &format!("/etc/{file}"))
     });
     let files = files.into_iter().filter(|file| !brings(from.config, &file.target)).map(Ok);
     let mut binds: Vec<Bind> =

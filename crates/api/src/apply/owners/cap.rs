@@ -3,10 +3,11 @@
 //! Whoever applies wants to be remembered; of those who only update, the ones that have not done so for the longest time
 //! are put together, one entry for each version.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use super::{Manager, Operation, Owners};
+use super::{Manager, Operation, Owner, Owners};
 use crate::Text;
+use crate::apply::set::Set;
 use crate::time::Timestamp;
 
 /// As many updaters are kept apart.
@@ -16,54 +17,102 @@ const MAX_UPDATE_MANAGERS: usize = 10;
 const ANCIENT: &str = "ancient-changes";
 
 impl Owners {
-    /// Puts the oldest updaters of one version together until there are few enough.
+    /// Puts the oldest updaters of one version together until there are few enough. An object may come with as many as
+    /// its size allows: each is looked at once, and what they own is put together in the end.
     pub(in crate::apply) fn cap_updaters(&mut self) {
-        let updaters = self.0.iter().filter(|owner| owner.manager.operation == Operation::Update);
-        let mut updaters: Vec<Manager> = updaters.map(|owner| owner.manager.clone()).collect();
-        let mut count = updaters.len();
+        let is_update = |owner: &&Owner| owner.manager.operation == Operation::Update;
+        let mut count = self.0.iter().filter(is_update).count();
         if count <= MAX_UPDATE_MANAGERS {
             return;
         }
-        updaters.sort_by_cached_key(|manager| {
-            let time = self.get(manager).and_then(|owner| owner.time);
-            (time.map_or(0, Timestamp::unix_seconds), manager.identifier())
-        });
+
+        let (updaters, others) = std::mem::take(&mut self.0).into_iter().partition(|owner| is_update(&owner));
+        self.0 = others;
+        let mut updaters = Updaters::new(updaters);
         let mut first_of: HashMap<Text, Manager> = HashMap::new();
-        for manager in updaters {
+        for manager in updaters.oldest_first() {
             if count <= MAX_UPDATE_MANAGERS {
-                return;
+                break;
             }
             match first_of.get(&manager.api_version) {
                 None => drop(first_of.insert(manager.api_version.clone(), manager)),
                 Some(first) => {
-                    self.join_ancient(first, &manager);
+                    updaters.join_ancient(first, &manager);
                     count -= 1;
                 }
             }
         }
+        self.0.extend(updaters.finish());
+    }
+}
+
+/// Updaters while some of them are put together.
+struct Updaters {
+    of: BTreeMap<Manager, Owner>,
+    /// What the ancient entry of a version inherits.
+    inherited: HashMap<Text, Vec<Set>>,
+}
+
+impl Updaters {
+    fn new(owners: Vec<Owner>) -> Updaters {
+        let of = owners.into_iter().map(|owner| (owner.manager.clone(), owner)).collect();
+        Updaters { of, inherited: HashMap::new() }
+    }
+
+    fn oldest_first(&self) -> Vec<Manager> {
+        let mut managers: Vec<&Owner> = self.of.values().collect();
+        managers.sort_by_cached_key(|owner| {
+            (owner.time.map_or(0, Timestamp::unix_seconds), owner.manager.identifier())
+        });
+        managers.into_iter().map(|owner| owner.manager.clone()).collect()
     }
 
     /// What `manager` updated becomes ancient, and so does what `first` did, if nothing is yet.
     fn join_ancient(&mut self, first: &Manager, manager: &Manager) {
-        let ancient = Manager {
-            name: Text::const_new(ANCIENT),
-            operation: Operation::Update,
-            api_version: manager.api_version.clone(),
-            subresource: Text::default(),
-        };
-        let Some(joining) = self.get(manager).cloned() else { return };
-        if self.get(&ancient).is_none()
-            && let Some(mut owner) = self.take(first)
+        let ancient = ancient(&manager.api_version);
+        if !self.of.contains_key(&ancient)
+            && let Some(mut owner) = self.of.remove(first)
         {
             owner.manager = ancient.clone();
-            self.set(owner);
+            self.of.insert(ancient.clone(), owner);
         }
-        if let Some(mut owner) = self.take(&ancient) {
-            owner.fields = joining.fields.union(&owner.fields);
+
+        let Some(joining) = self.of.remove(manager) else { return };
+        if *manager == ancient {
+            // The ancient entry itself, where an older one came before it, goes the same way: so it is upstream.
+            self.inherited.remove(&manager.api_version);
+        } else if let Some(owner) = self.of.get_mut(&ancient) {
             owner.time = joining.time;
-            self.set(owner);
+            self.inherited.entry(manager.api_version.clone()).or_default().push(joining.fields);
         }
-        // The ancient entry itself, where an older one came before it, goes the same way: so it is upstream.
-        self.take(manager);
     }
+
+    fn finish(mut self) -> impl Iterator<Item = Owner> {
+        for (version, sets) in std::mem::take(&mut self.inherited) {
+            if let Some(owner) = self.of.get_mut(&ancient(&version)) {
+                owner.fields = union_of(sets).union(&owner.fields);
+            }
+        }
+        self.of.into_values()
+    }
+}
+
+fn ancient(api_version: &Text) -> Manager {
+    Manager {
+        name: Text::const_new(ANCIENT),
+        operation: Operation::Update,
+        api_version: api_version.clone(),
+        subresource: Text::default(),
+    }
+}
+
+/// The union of sets, two by two, so that no large one is copied for every small one.
+fn union_of(mut sets: Vec<Set>) -> Set {
+    while sets.len() > 1 {
+        sets = sets
+            .chunks(2)
+            .map(|pair| pair.iter().skip(1).fold(pair[0].clone(), |one, other| one.union(other)))
+            .collect();
+    }
+    sets.pop().unwrap_or_default()
 }

@@ -65,3 +65,25 @@ fn each_version_has_its_own_ancient_changes() {
         [r#"v1 {"f:f00":{},"f:f02":{},"f:f04":{}}"#, r#"v2 {"f:f01":{},"f:f03":{},"f:f05":{}}"#]
     );
 }
+
+#[test]
+fn thousands_of_updaters_are_put_together_at_once() {
+    let mut entries = Vec::new();
+    for writer in 0..20_000usize {
+        entries.push(Owner {
+            manager: Manager {
+                name: Text::new(format!("w{writer:05}")),
+                operation: Operation::Update,
+                api_version: Text::new("v1"),
+                subresource: Text::default(),
+            },
+            time: None,
+            fields: Set::of([FieldPath::fields(&[&format!("f{writer:05}")])]),
+        });
+    }
+    let mut owners = Owners(entries);
+    owners.cap_updaters();
+    assert_eq!(owners.iter().count(), 10);
+    let ancient = owners.iter().find(|owner| owner.manager.name == "ancient-changes").unwrap();
+    assert_eq!(ancient.fields.len(), 19_991);
+}
