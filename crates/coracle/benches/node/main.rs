@@ -9,7 +9,6 @@
 )]
 
 #[path = "../../tests/node/bounds.rs"]
-#[expect(dead_code, reason = "tests need more of it")]
 mod bounds;
 mod cluster;
 #[path = "../../tests/node/inventory.rs"]
