@@ -224,10 +224,12 @@ pub struct FieldErrors {
     found: Vec<FieldError>,
     /// How many bytes their texts have.
     bytes: usize,
+    /// Some were not kept, which the last one says.
+    is_cut: bool,
 }
 
 /// Texts of errors beyond so many bytes are not kept.
-const MOST_BYTES: usize = 256 * 1024;
+const MOST_BYTES: usize = 1024 * 1024;
 
 /// What an error takes besides its texts.
 const OVERHEAD: usize = 64;
@@ -241,31 +243,31 @@ impl FieldError {
 
 impl FieldErrors {
     pub const fn new() -> FieldErrors {
-        FieldErrors { found: Vec::new(), bytes: 0 }
+        FieldErrors { found: Vec::new(), bytes: 0, is_cut: false }
     }
 
-    /// Adds an error, unless there are too many; the last one that fits says so.
+    /// Adds an error, unless there are too many; then the last one says so.
     pub fn push(&mut self, error: FieldError) {
-        if self.is_full() {
-            return;
-        }
-        self.bytes += error.bytes();
-        self.found.push(error);
-        if self.is_full() {
+        if self.bytes < MOST_BYTES {
+            self.bytes += error.bytes();
+            self.found.push(error);
+        } else if !self.is_cut {
             let detail = "there are more errors than can be shown";
             self.found.push(FieldError::without_value(FieldErrorKind::Invalid, &Path::Root, detail));
+            self.is_cut = true;
         }
     }
 
     /// Takes all errors away but the first so many.
     pub fn truncate(&mut self, length: usize) {
+        self.is_cut &= length >= self.found.len();
         self.found.truncate(length);
         self.bytes = self.found.iter().map(FieldError::bytes).sum();
     }
 
-    /// Whether another error would not be kept: a walk may end here.
+    /// Whether some were not kept, and another would not be: a walk may end here.
     pub fn is_full(&self) -> bool {
-        self.bytes >= MOST_BYTES
+        self.is_cut
     }
 }
 
@@ -286,10 +288,10 @@ impl std::ops::DerefMut for FieldErrors {
 impl Extend<FieldError> for FieldErrors {
     fn extend<I: IntoIterator<Item = FieldError>>(&mut self, errors: I) {
         for error in errors {
+            self.push(error);
             if self.is_full() {
                 return;
             }
-            self.push(error);
         }
     }
 }
@@ -371,12 +373,13 @@ mod tests {
         let mut errors = FieldErrors::default();
         (0..100_000).for_each(|place| errors.push(error(place)));
         assert!(errors.is_full());
-        assert!(errors.len() < 1000, "{}", errors.len());
+        assert!(errors.len() < 2000, "{}", errors.len());
         let last = errors.last().map(FieldError::to_string);
         assert_eq!(last.as_deref(), Some("<nil>: Invalid value: there are more errors than can be shown"));
         // One that is large on its own is shown all the same.
         let large =
-            FieldErrors::from(FieldError::invalid_str(&Path::Root.field("a"), &"x".repeat(1 << 20), "no"));
-        assert!(large.to_string().starts_with("[a: Invalid value: \"xxx"));
+            FieldErrors::from(FieldError::invalid_str(&Path::Root.field("a"), &"x".repeat(2 << 20), "no"));
+        assert!(large.to_string().starts_with("a: Invalid value: \"xxx"));
+        assert_eq!(large.len(), 1);
     }
 }

@@ -37,7 +37,7 @@ pub(super) struct Mark {
 }
 
 /// Beyond so many bytes nothing is worded. More than is ever shown, for what is the same twice is shown once.
-const MOST_BYTES: usize = 1024 * 1024;
+const MOST_BYTES: usize = 2 * 1024 * 1024;
 
 impl Complaint {
     fn bytes(&self) -> usize {
