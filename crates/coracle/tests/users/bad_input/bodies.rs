@@ -142,3 +142,27 @@ fn media_types_are_negotiated_or_refused() {
     );
     victim.stays_well();
 }
+
+/// Bodies of one user that never end, four more than the server holds: so many are refused at least, the others wait.
+#[test]
+fn bodies_that_never_end_are_held_up_to_a_bound() {
+    const LARGEST: usize = 3 << 20;
+    let victim = Victim::start();
+    let head = format!("POST {MAPS} HTTP/1.1\r\nHost: server\r\n{JSON}Content-Length: {LARGEST}\r\n\r\n");
+    let (tell, told) = std::sync::mpsc::channel();
+    for _ in 0..12 {
+        let (mut connection, head, tell) = (victim.connect(), head.clone(), tell.clone());
+        std::thread::spawn(move || {
+            connection.send(head.as_bytes());
+            connection.send(&vec![b' '; LARGEST - 1]);
+            // Those that wait are told nothing until the test is over.
+            if let Some(answer) = connection.answer() {
+                drop(tell.send(answer.status));
+            }
+        });
+    }
+    for _ in 0..4 {
+        assert_eq!(told.recv().unwrap(), 429);
+    }
+    assert_eq!(victim.ask("GET", "/readyz", "", b"").status, 200);
+}
