@@ -57,6 +57,7 @@ fn first_process(place: &str) -> String {
          mount -t proc proc /proc && mount -t sysfs sysfs /sys && mount -t cgroup2 cgroup2 /sys/fs/cgroup\n\
          mkdir -p /dev/shm && mount -t tmpfs shm /dev/shm && mount -t tmpfs tmp {place}/tmp\n\
          export TMPDIR={place}/tmp PATH=/usr/sbin:/usr/bin:/sbin:/bin {CONTROLLERS}='cpu io memory pids'\n\
+         for module in $(find /usr/lib/uml/modules -name overlay.ko); do /bin/busybox insmod $module; done\n\
          {} --exact what_runs_elsewhere --nocapture\n\
          /bin/busybox poweroff -f\n",
         program.display()
