@@ -1,7 +1,7 @@
 //! How much of the bodies of requests is held at a time, of one user and of all together.
 //!
 //! A body is held from its first byte until its request is answered, and a client decides how slowly it comes. Without a
-//! bound, whoever may send requests at all could fill the server's memory with bodies that never end.
+//! bound, any client that may send requests could fill the server's memory with bodies that never end.
 
 use std::collections::HashMap;
 use std::pin::Pin;

@@ -74,7 +74,7 @@ fn the_deepest_schemas_and_paths_are_judged() {
     let judged = raw.post(definitions, &wide);
     assert!([201, 422].contains(&judged.status), "{}", judged.status);
 
-    // A path is not judged when it is stored, as upstream does not either: whoever lists the objects meets it.
+    // A path is not judged when it is stored, as upstream does not either: it is parsed when the objects are listed.
     let filters = ".spec.deep[?(@".repeat(50_000);
     for (plural, path) in [("pits", filters), ("shafts", format!(".spec{}", "..".repeat(1_000)))] {
         let definition = DEFINITION.replace("wells", plural).replace("Well", plural);

@@ -247,7 +247,7 @@ mod tests {
         check(&of_image, "2147483647", Some((2_147_483_647, 0)));
         check(&of_image, &"9".repeat(60), None);
 
-        // Entries with such numbers are none, and lead nobody to be root.
+        // Entries with such numbers are ignored, so that none of them leads to root.
         let last = "last:x:4294967295:4294967295::/:/bin/sh\nseven:x:7:4294967295::/:/bin/sh\n";
         let group = "seven:x:4294967295:seven\n";
         assert!(decide(&of_image, "last", last, group).is_err());

@@ -72,7 +72,7 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
         std::fs::remove_file(path)?;
     }
     let socket = UnixSocket::new_stream()?;
-    // Before it has its name: nobody else may connect in between.
+    // Before the socket has its name, so that no other user can connect in between.
     rustix::fs::fchmod(&socket, rustix::fs::Mode::from_raw_mode(0o600))?;
     socket.bind(path)?;
     socket.listen(BACKLOG)

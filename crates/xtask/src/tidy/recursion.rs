@@ -1,7 +1,7 @@
 //! Functions that call themselves, directly or through others of their file, and what bounds how deep they do.
 //!
 //! A stack is a resource that outsiders must not be able to use up: a request, an image or a folder that nests deeper
-//! than anybody expected would end the whole process. So every file with such a function stands in `recursion.txt`
+//! than expected would end the whole process. So every file with such a function stands in `recursion.txt`
 //! together with the bound. Calls are followed by name: `name(…)`, `Self::name(…)` and `self.name(…)`. A method that is
 //! called on another value is not followed, as its type is not known here.
 

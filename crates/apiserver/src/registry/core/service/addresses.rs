@@ -217,8 +217,8 @@ async fn take_this(
 /// How long ago an address must have been taken to count as left behind: upstream repairs as late.
 const LEFT_BEHIND_AFTER: Duration = Duration::from_secs(60);
 
-/// Whether an address was taken for this very Service, by a write that the server did not come to finish. Nobody else
-/// would ever let go of it.
+/// Whether an address was taken for this very Service, by a write that the server did not finish. No other code
+/// would release it.
 fn is_left_behind(address: IpAddr, owner: &Owner<'_>, cx: &Context<'_>) -> bool {
     let Some(found) = cx.registry.lookup(resource("ipaddresses"), &address.to_string()) else {
         return false;
