@@ -8,16 +8,20 @@ mod sys;
 
 use std::collections::TryReserveError;
 use std::net::ToSocketAddrs;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-const USAGE: &str = "usage: echo [serve [PORT] | resolve NAME | fetch URL | sleep SECONDS | exit CODE | memory BYTES [SECONDS]]
-  serve    answers HTTP requests with what it sees, as JSON (port 8080)
-  resolve  prints the addresses of a name
-  fetch    prints what an http:// address answers
-  sleep    does nothing for a while
-  exit     ends with a code
-  memory   uses so much memory (64Mi, 1Gi), for a while or until it is told to end";
+/// How long `processes` waits before it tries again.
+const RETRY: Duration = Duration::from_millis(10);
+
+const USAGE: &str = "usage: echo [serve [PORT] | resolve NAME | fetch URL | sleep SECONDS | exit CODE | memory BYTES [SECONDS] | processes]
+  serve      answers HTTP requests with what it sees, as JSON (port 8080)
+  resolve    prints the addresses of a name
+  fetch      prints what an http:// address answers
+  sleep      does nothing for a while
+  exit       ends with a code
+  memory     uses so much memory (64Mi, 1Gi), for a while or until it is told to end
+  processes  starts processes without end and keeps them, to try out limits";
 
 /// Why a deed was not done.
 enum Failure {
@@ -63,6 +67,7 @@ fn run(words: &[&str]) -> Result<ExitCode, Failure> {
         ["exit", code] => return Ok(ExitCode::from(code.parse::<u8>().map_err(|_| Failure::Usage)?)),
         ["memory", size] => use_memory(size, None)?,
         ["memory", size, seconds] => use_memory(size, Some(duration(seconds)?))?,
+        ["processes"] => start_processes()?,
         _ => return Err(Failure::Usage),
     }
     Ok(ExitCode::SUCCESS)
@@ -93,6 +98,26 @@ fn use_memory(size: &str, long: Option<Duration>) -> Result<(), Failure> {
         },
     }
     Ok(())
+}
+
+/// Starts processes that stay, and goes on trying when no more can be started.
+fn start_processes() -> Result<(), Failure> {
+    let program = std::env::current_exe().map_err(told)?;
+    let mut children = Vec::new();
+    let mut limit_met = false;
+
+    loop {
+        match Command::new(&program).args(["sleep", "100000"]).spawn() {
+            Ok(child) => children.push(child),
+            Err(error) => {
+                if !limit_met {
+                    println!("no more processes after {}: {error}", children.len());
+                }
+                limit_met = true;
+                std::thread::sleep(RETRY);
+            }
+        }
+    }
 }
 
 /// A number of bytes: plain, or with Ki, Mi or Gi.
