@@ -1,33 +1,43 @@
-//! What the README says, as it says it.
+//! The commands of the README and of the tour in docs/install.md, as they stand there.
 
 use std::fs;
 use std::path::Path;
 
 use crate::machine::Machine;
 
-/// The quick start, line by line: a Deployment behind a Service, reached by its address from the machine and by its name
-/// from a pod; logs, a command, `why`; then all of it goes again.
+/// The quick start and the tour, line by line: a pod; then a Deployment behind a Service, reached by its address from the
+/// machine and by its name from a pod; logs, a command, `why`; then all of it is deleted.
 #[test]
-fn the_quick_start_of_the_readme_works() {
+fn the_quick_start_and_the_tour_work() {
     let machine = Machine::new();
     machine.start();
-    let lines = quick_start();
+
+    let quick_start = commands("README.md", "## Quick start");
+    assert_eq!(quick_start.len(), 2, "{quick_start:?}");
+    for line in &quick_start {
+        machine.types(line);
+    }
+    assert_eq!(machine.kubectl("get pods -o jsonpath={.items[*].status.phase}"), "Running");
+    machine.kubectl("delete pods --all");
+
+    let lines = commands("docs/install.md", "## A tour");
     assert!(lines.len() > 10, "{lines:?}");
     let said: Vec<String> = lines.iter().map(|line| machine.types(line)).collect();
     let of = |words: &str| &said[lines.iter().position(|line| line.contains(words)).unwrap()];
     assert!(of("curl").contains("\"host\":\"echo-"), "{}", of("curl"));
     assert!(of("logs visitor").contains("\"host\":\"echo-"), "{}", of("logs visitor"));
     assert!(of("why").contains("deployment/echo"), "{}", of("why"));
+
     machine.until("get pods -o name", str::is_empty);
     let port = machine.kubectl("get service kubernetes -o jsonpath={.spec.ports[0].port}");
     assert_eq!(port, "443");
 }
 
-/// The lines of the quick start that are typed into a second terminal.
-fn quick_start() -> Vec<String> {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let text = fs::read_to_string(readme).unwrap();
-    let section = text.split("## Quick start").nth(1).unwrap().split("\n## ").next().unwrap();
+/// The commands of a section of a page, without those that start the cluster.
+fn commands(page: &str, heading: &str) -> Vec<String> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
+    let text = fs::read_to_string(page).unwrap();
+    let section = text.split(heading).nth(1).unwrap().split("\n## ").next().unwrap();
     let typed = section.lines().filter_map(|line| line.strip_prefix("    "));
     typed.filter(|line| !line.starts_with("make ")).map(str::to_owned).collect()
 }

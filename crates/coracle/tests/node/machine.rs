@@ -210,7 +210,7 @@ impl Machine {
         command
     }
 
-    /// What a person types on this machine, as the README has it; it must succeed.
+    /// Runs a line of a shell on this machine, as the pages have it; it must succeed.
     pub(crate) fn types(&self, line: &str) -> String {
         let programs = self.folder.path().join("bin");
         fs::create_dir_all(&programs).unwrap();
