@@ -1,9 +1,9 @@
-# The recipes are in scripts/; `make` alone lists the targets.
+# The recipes are in scripts/; `make` without a target lists them.
 .PHONY: help run test bench fmt
 
 help:
-	@echo 'make run     install what the build needs, build, start a cluster on this machine'
-	@echo 'make test    install what the tests need, check and test everything'
+	@echo 'make run     install build dependencies, build, start a cluster on this machine'
+	@echo 'make test    install test dependencies, run all checks and tests'
 	@echo 'make bench   run all benchmarks'
 	@echo 'make fmt     format the code'
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the program of tests/clients/go, which uses the server through client-go: once, into target/test-tools/client-go.
+# Builds the program of tests/clients/go, which uses the server through client-go, once, into target/test-tools/client-go.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds etcd 3.6, which Debian does not have, for the tests of the store: once, into target/test-tools/etcd36.
+# Builds etcd 3.6, which Debian lacks, for the tests of the store, once, into target/test-tools/etcd36.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

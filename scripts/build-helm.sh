@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds stock helm, which Debian does not have, for the tests of the server: once, into target/test-tools/helm.
+# Builds stock helm, which Debian lacks, for the tests of the server, once, into target/test-tools/helm.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

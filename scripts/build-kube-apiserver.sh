@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds stock kube-apiserver, the peer of the road's benchmark: once, into target/test-tools/kube-apiserver. Takes minutes.
+# Builds stock kube-apiserver for the benchmark `road`, once, into target/test-tools/kube-apiserver. Takes minutes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the program of tests/clients/rust, which uses the server through kube-rs: once, into target/test-tools/kube-rs.
+# Builds the program of tests/clients/rust, which uses the server through kube-rs, once, into target/test-tools/kube-rs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds stock kubectl, which Debian does not have, for the tests of the server: once, into target/test-tools/kubectl.
+# Builds stock kubectl, which Debian lacks, for the tests of the server, once, into target/test-tools/kubectl.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the operator of tests/clients/operator, written with controller-runtime: once, into target/test-tools/operator.
+# Builds the operator of tests/clients/operator, written with controller-runtime, once, into target/test-tools/operator.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the Python client of Kubernetes for the tests of the server: once, into target/test-tools/python-client.
+# Installs the Python client of Kubernetes for the tests of the server, once, into target/test-tools/python-client.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

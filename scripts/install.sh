@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs Debian packages for commands that the host lacks: install.sh COMMAND=PACKAGE… Says nothing if all are there.
+# Installs Debian packages for missing commands: install.sh COMMAND=PACKAGE… Prints nothing if all are there.
 set -euo pipefail
 
 missing=()
@@ -9,7 +9,7 @@ done
 [ ${#missing[@]} -gt 0 ] || exit 0
 
 if ! command -v apt-get >/dev/null; then
-    echo "missing, and there is no apt-get to install them with: ${missing[*]} (names of Debian's packages)" >&2
+    echo "missing packages, and no apt-get to install them: ${missing[*]} (names of Debian packages)" >&2
     exit 1
 fi
 if [ "$(id -u)" != 0 ]; then

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Plays the recorded answers (tests/golden, tests/corpus) against this checkout's kube-apiserver.
-#   scripts/owed.sh                           compare with the lists of what is owed, as `make test` does
+# Replays the recorded answers (tests/golden, tests/corpus) against this checkout's kube-apiserver.
+#   scripts/owed.sh                           compare with the lists of known differences (owed.txt), as `make test` does
 #   scripts/owed.sh golden|corpus [TEXT]      only these; only FILE:CASE with TEXT, every difference shown
-#   scripts/owed.sh --rewrite [golden|corpus [TEXT]]   write the lists anew (with TEXT: only those cases)
+#   scripts/owed.sh --rewrite [golden|corpus [TEXT]]   rewrite the lists (with TEXT: only those cases)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

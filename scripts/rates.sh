@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# How many recorded cases of each kind pass in every text: cases less those in the list of what is owed.
+# Prints how many recorded cases of each kind pass exactly: all cases less those in owed.txt.
 set -euo pipefail
 cd "$(dirname "$0")/../tests/corpus"
 for file in *.jsonl; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the build needs, builds Coracle, and starts it. What it keeps is in DATA_DIR, or /var/lib/coracle.
+# Installs build dependencies, builds Coracle, and starts a cluster. Environment: DATA_DIR (default /var/lib/coracle), HTTPS_PORT.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/toolchain.sh
@@ -10,11 +10,11 @@ coracle="${CARGO_TARGET_DIR:-target}/release/coracle"
 cat <<EOF
 
 Coracle is built: $coracle
-Starting a cluster on this machine. End it with Ctrl-C: its pods go on then, and $coracle stop ends them.
+Starting a cluster on this machine. Ctrl-C ends the server and leaves pods running; "$coracle stop" ends both.
 
 EOF
 [ "$(id -u)" = 0 ] || {
-    echo "A node needs root: run this as root, or as yourself: $coracle server --no-node --data-dir data" >&2
+    echo "A node needs root. Run this as root, or start a control plane without a node: $coracle server --no-node --data-dir data" >&2
     exit 1
 }
 exec "$coracle" server ${DATA_DIR:+--data-dir "$DATA_DIR"} ${HTTPS_PORT:+--https-port "$HTTPS_PORT"}

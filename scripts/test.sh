@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything that must hold before a change lands: form, lints, the repository's own rules, licences, tests.
+# All checks before a change is merged: format, lints, the repository's own rules, licences, tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/toolchain.sh

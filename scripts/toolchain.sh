@@ -1,4 +1,4 @@
-# Sourced by the other scripts: sees to it that there is a Rust toolchain, or says how to get one. Installs nothing.
+# Sourced by the other scripts: checks for a Rust toolchain, and says how to get one. Installs nothing.
 
 if ! command -v cargo >/dev/null && [ -x "${HOME:-}/.cargo/bin/cargo" ]; then
     PATH="$HOME/.cargo/bin:$PATH"
@@ -6,7 +6,7 @@ fi
 
 needed=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 if ! command -v cargo >/dev/null || ! found=$(rustc --version); then
-    echo "Coracle is built with Rust $needed or newer, and there is none here: install rustup (https://rustup.rs)," \
+    echo "Coracle is built with Rust $needed or newer, and none was found: install rustup (https://rustup.rs)," \
         "then run: rustup toolchain install stable" >&2
     exit 1
 fi

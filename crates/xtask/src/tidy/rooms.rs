@@ -118,10 +118,10 @@ fn check_page(page: &str) -> Vec<Finding> {
     findings
 }
 
-/// The rows under "The rooms": the crate in the first cell, what it may use in the third.
+/// The rows under "Crates": the crate in the first cell, what it may use in the third.
 fn rooms_of_page(page: &str) -> BTreeMap<&str, BTreeSet<&str>> {
     page.lines()
-        .skip_while(|line| *line != "## The rooms")
+        .skip_while(|line| *line != "## Crates")
         .skip(1)
         .take_while(|line| !line.starts_with("## "))
         .filter_map(|line| {
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn rows_of_the_page_are_read() {
-        let page = "# X\n| `no` | row | – |\n## The rooms\n| crate | what | may use |\n|---|---|---|\n\
+        let page = "# X\n| `no` | row | – |\n## Crates\n| crate | what | may use |\n|---|---|---|\n\
             | `api` | Objects. | – | yes |\n| `runtime` | CRI. | `cri`, `supervisor`'s protocol | no |\n\
             | `coracle` | Binary. | all | yes |\n## Next\n| `other` | x | `y` |\n";
         let rooms = rooms_of_page(page);
